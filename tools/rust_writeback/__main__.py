@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""python3 -m rust_writeback TARGET: what the Makefile calls."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from .errors import run_main
+
+TARGETS = {
+    "kernel": ("kernel", "build build/bzImage and build/.config"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Hand over to the module of the target, which has the same signature."""
+    parser = argparse.ArgumentParser(prog="rust_writeback", description=__doc__)
+    targets = parser.add_subparsers(dest="target", required=True, metavar="TARGET")
+    for name, (_, text) in TARGETS.items():
+        targets.add_parser(name, help=text, add_help=False)
+    target, rest = parser.parse_known_args(arguments)
+    module = importlib.import_module(f".{TARGETS[target.target][0]}", __package__)
+    status: int = module.main(rest)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))
