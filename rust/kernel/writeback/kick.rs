@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The request that a `RWF_DONTCACHE` writer leaves for the flusher.
+//!
+//! A writer that has dirtied dropbehind pages wants them written soon, but not by itself. It sets
+//! one bit of the wb and wakes the flusher; writers that find the bit set have nothing to do, for
+//! the flusher that will take the bit will see their pages too. That holds by two orders:
+//!
+//! - a writer counts its pages **before** it looks at the bit ([`kick`]);
+//! - the flusher takes the bit **before** it reads the counter ([`consume`]).
+//!
+//! Of a writer that skips and a flusher that takes the bit, at least one then sees what the other
+//! did: either the writer's look comes after the taking, and it sets the bit again, or the
+//! flusher's reading comes after the counting, and its round covers the pages. This is store
+//! buffering: it needs a full barrier on both sides. The flusher's is its read-modify-write of the
+//! bit; the writer's is [`Wb::order_after_dirtying`].
+
+/// What the protocol needs of a `bdi_writeback`.
+pub trait Wb {
+    /// Orders the counting of the caller's dirtied pages before its look at the bit.
+    ///
+    /// A full barrier, given that an atomic read-modify-write stands between the two (the unlock
+    /// of the folio does): `smp_mb__after_atomic()`, which costs nothing on x86.
+    fn order_after_dirtying(&self);
+
+    /// Whether the wb has dirty inodes (`WB_has_dirty_io`). Unordered.
+    fn has_dirty_io(&self) -> bool;
+
+    /// Whether a request is pending (`WB_start_dontcache`). Unordered.
+    fn is_pending(&self) -> bool;
+
+    /// Makes a request pending and says whether one was before. A full barrier.
+    fn test_and_set_pending(&self) -> bool;
+
+    /// Takes the pending request and says whether there was one. A full barrier.
+    fn test_and_clear_pending(&self) -> bool;
+
+    /// The exact sum of the counter of dirty dropbehind pages. Below zero if it has drifted.
+    fn dontcache_dirty(&self) -> i64;
+}
+
+/// Leaves a request for the flusher of `wb`, whose pages the caller has dirtied.
+///
+/// Returns true to the one caller that made the request pending: it has to wake the flusher. The
+/// test in front of the atomic operation keeps the cache line shared while a request is pending.
+///
+/// C counterpart: the section of `filemap_dontcache_kick_writeback()`.
+#[inline(always)]
+pub fn kick(wb: &impl Wb) -> bool {
+    wb.order_after_dirtying();
+    wb.has_dirty_io() && !wb.is_pending() && !wb.test_and_set_pending()
+}
+
+/// Takes the request, and says how many pages the flusher is to write for it.
+///
+/// Zero if there is no request. Zero or less also if no page is counted: the caller writes nothing
+/// then. The request is taken first, so that a [`kick`] which comes while the pages are written
+/// makes another round.
+///
+/// C counterpart: the first half of `wb_check_start_dontcache()`.
+#[inline(always)]
+pub fn consume(wb: &impl Wb) -> i64 {
+    if wb.test_and_clear_pending() {
+        wb.dontcache_dirty()
+    } else {
+        0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::cell::{Cell, RefCell};
+
+    /// A wb that writes down the order in which it is used.
+    #[derive(Default)]
+    struct Recorder {
+        dirty_io: bool,
+        pending: Cell<bool>,
+        dirty: i64,
+        calls: RefCell<Vec<&'static str>>,
+    }
+
+    impl Recorder {
+        fn call(&self, name: &'static str) {
+            self.calls.borrow_mut().push(name);
+        }
+    }
+
+    impl Wb for Recorder {
+        fn order_after_dirtying(&self) {
+            self.call("order");
+        }
+        fn has_dirty_io(&self) -> bool {
+            self.call("dirty_io");
+            self.dirty_io
+        }
+        fn is_pending(&self) -> bool {
+            self.call("test");
+            self.pending.get()
+        }
+        fn test_and_set_pending(&self) -> bool {
+            self.call("set");
+            self.pending.replace(true)
+        }
+        fn test_and_clear_pending(&self) -> bool {
+            self.call("clear");
+            self.pending.replace(false)
+        }
+        fn dontcache_dirty(&self) -> i64 {
+            self.call("sum");
+            self.dirty
+        }
+    }
+
+    #[test]
+    fn the_first_kick_wakes() {
+        let wb = Recorder {
+            dirty_io: true,
+            ..Recorder::default()
+        };
+        assert!(kick(&wb));
+        assert!(wb.pending.get());
+        assert_eq!(*wb.calls.borrow(), ["order", "dirty_io", "test", "set"]);
+    }
+
+    #[test]
+    fn a_second_kick_does_no_atomic_operation() {
+        let wb = Recorder {
+            dirty_io: true,
+            pending: Cell::new(true),
+            ..Recorder::default()
+        };
+        assert!(!kick(&wb));
+        assert_eq!(*wb.calls.borrow(), ["order", "dirty_io", "test"]);
+    }
+
+    #[test]
+    fn nothing_dirty_needs_no_flusher() {
+        let wb = Recorder::default();
+        assert!(!kick(&wb));
+        assert!(!wb.pending.get());
+    }
+
+    #[test]
+    fn the_request_is_taken_before_the_sum_is_read() {
+        let wb = Recorder {
+            pending: Cell::new(true),
+            dirty: 7,
+            ..Recorder::default()
+        };
+        assert_eq!(consume(&wb), 7);
+        assert!(!wb.pending.get());
+        assert_eq!(*wb.calls.borrow(), ["clear", "sum"]);
+    }
+
+    #[test]
+    fn no_request_reads_no_sum() {
+        let wb = Recorder {
+            dirty: 7,
+            ..Recorder::default()
+        };
+        assert_eq!(consume(&wb), 0);
+        assert_eq!(*wb.calls.borrow(), ["clear"]);
+    }
+
+    #[test]
+    fn a_kick_during_the_round_makes_another() {
+        let wb = Recorder {
+            dirty_io: true,
+            dirty: 1,
+            ..Recorder::default()
+        };
+        assert!(kick(&wb));
+        assert_eq!(consume(&wb), 1);
+        assert!(kick(&wb));
+        assert_eq!(consume(&wb), 1);
+        assert_eq!(consume(&wb), 0);
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The writeback core: decisions, without the kernel types that they are about.
+//!
+//! Everything below this module is plain Rust on [`core`] alone. It says when a folio counts as a
+//! dirty dropbehind folio ([`account`]) and how a writer and the flusher of one `bdi_writeback`
+//! hand a request to each other ([`kick`]). The kernel's types come in through traits, so that the
+//! same files are compiled into the kernel and, on the host, under unit tests, property tests and
+//! a model checker.
+
+#![forbid(unsafe_code)]
+
+pub mod account;
+pub mod kick;
