@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A tree of files on its way into an image: as tar for mke2fs, as cpio for the kernel.
+
+Owners, times and order are fixed, so that the same content gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import stat
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+EPOCH = 1767225600
+"""2026-01-01: the time of every file that does not need its own."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, folder or symbolic link: what st_mode says, and where the content is."""
+
+    name: str
+    mode: int
+    source: Path | bytes | None = None
+    target: str = ""
+    mtime: int = EPOCH
+
+    def content(self) -> bytes:
+        """The bytes of a file, the target of a link, nothing for a folder."""
+        if stat.S_ISLNK(self.mode):
+            return self.target.encode()
+        if isinstance(self.source, Path):
+            return self.source.read_bytes()
+        return self.source or b""
+
+
+def from_disk(name: str, source: Path) -> Entry:
+    """An entry with the content, mode and time (Python checks it) of something on disk."""
+    status = source.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return Entry(name, stat.S_IFLNK | 0o777, target=str(source.readlink()))
+    if stat.S_ISDIR(status.st_mode):
+        return Entry(name, status.st_mode)
+    return Entry(name, status.st_mode, source, mtime=int(status.st_mtime))
+
+
+def folder(name: str, mode: int = 0o755) -> Entry:
+    """An empty folder."""
+    return Entry(name, stat.S_IFDIR | mode)
+
+
+def file(name: str, content: bytes | Path, mode: int = 0o644) -> Entry:
+    """A file with content of our own."""
+    return Entry(name, stat.S_IFREG | mode, content)
+
+
+def write_tar(entries: Iterable[Entry], output: IO[bytes]) -> None:
+    """Write the entries as a tar stream."""
+    with tarfile.open(fileobj=output, mode="w|", format=tarfile.GNU_FORMAT) as tar:
+        for entry in entries:
+            info = tarfile.TarInfo(entry.name)
+            info.mode = stat.S_IMODE(entry.mode)
+            info.mtime = entry.mtime
+            content = b""
+            if stat.S_ISDIR(entry.mode):
+                info.type = tarfile.DIRTYPE
+            elif stat.S_ISLNK(entry.mode):
+                info.type, info.linkname = tarfile.SYMTYPE, entry.target
+            else:
+                content = entry.content()
+                info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def write_cpio(entries: Iterable[Entry], output: IO[bytes]) -> None:
+    """Write the entries as a cpio archive of the kind that the kernel unpacks.
+
+    The kernel takes several archives in a row, each starting at four bytes.
+    """
+    trailer = Entry("TRAILER!!!", 0, mtime=0)
+    for number, entry in enumerate([*entries, trailer], 1):
+        content, name = entry.content(), entry.name.encode() + b"\0"
+        fields = (number, entry.mode, 0, 0, 1, entry.mtime, len(content), 0, 0, 0, 0, len(name), 0)
+        header = b"070701" + b"".join(b"%08X" % field for field in fields) + name
+        output.write(header + bytes(-len(header) % 4))
+        output.write(content + bytes(-len(content) % 4))
