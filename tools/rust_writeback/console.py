@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the guest's console tells about how a run ended."""
+
+from __future__ import annotations
+
+import re
+
+STAMP = r"^(?:\[[^\]]*\]\s*)?"
+HANG = re.compile(r"softlockup|soft lockup|hung_task|hard lockup|RCU Stall|unknown NMI|NMI: Not continuing", re.IGNORECASE)
+OOPS = re.compile(
+    STAMP + r"((?:Oops: |Oops\b.*\[#\d+\]|BUG: (?:unable to|kernel NULL|KASAN|Bad )|kernel BUG at|general protection fault"
+    r"|Internal error|invalid opcode|stack segment|double fault|divide error).*)",
+    re.MULTILINE,
+)
+PANIC = re.compile(STAMP + r"(Kernel panic - not syncing: ?(.*))", re.MULTILINE)
+WARNING = re.compile(
+    STAMP + r"((?:WARNING: |BUG: |UBSAN: |INFO: (?:task|rcu|possible|inconsistent|trying)|rcu: INFO|watchdog: BUG).*)",
+    re.MULTILINE,
+)
+
+
+def classify(text: str) -> tuple[str, str] | None:
+    """Why the kernel stopped, as (oops, panic or hang; its own words), if it did.
+
+    The kernel is told to panic after an oops and when a watchdog bites, so what
+    came before the panic and the panic's reason tell the three apart.
+    """
+    panic, oops = PANIC.search(text), OOPS.search(text)
+    if panic and HANG.search(panic[2]):
+        return "hang", panic[1].strip()
+    if oops and (not panic or oops.start() < panic.start()):
+        return "oops", oops[1].strip()
+    if panic:
+        return ("oops" if panic[2].startswith("Fatal exception") else "panic"), panic[1].strip()
+    return None
+
+
+def warning(text: str) -> str | None:
+    """The first line of a kernel warning, if there is one."""
+    match = WARNING.search(text)
+    return match[1].strip() if match else None
+
+
+def tail(text: str, lines: int = 40) -> str:
+    """The last lines of the console, without what a terminal would act on."""
+    clean = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x20-\x7e\n\t]", "", text.replace("\r", ""))
+    return "\n".join(clean.rstrip().splitlines()[-lines:])

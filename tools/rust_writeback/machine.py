@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run of QEMU: its process, the lines to PID 1 of the guest, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO
+
+Sink = Callable[[bytes], None]
+
+
+@dataclass
+class Story:
+    """What the guest told, and what the host saw of it."""
+
+    kernel: str = ""
+    core: str = "none"
+    refused: bool = False
+    status: int | None = None
+    taint: int = 0
+    expected: dict[str, int] = field(default_factory=dict)
+    boot_seconds: float | None = None
+    silent: bool = False
+    events: list[str] = field(default_factory=list)
+    returncode: int | None = None
+    qemu_stderr: str = ""
+
+    def hear(self, line: str) -> None:
+        """Take in one line from PID 1; tools/guest/init.c says what lines there are."""
+        word, _, rest = line.partition(" ")
+        if word == "hello":
+            self.kernel = rest
+        elif word == "core":
+            self.core = rest
+        elif word == "refused":
+            self.refused = True
+        elif word == "exit":
+            status, taint, out, err = (int(number) for number in rest.split())
+            self.status, self.taint = status, taint
+            self.expected = {"stdout": out, "stderr": err}
+
+
+class Machine:
+    """A started QEMU. Leaving the context kills it, whatever happened."""
+
+    def __init__(self, sinks: dict[str, Sink], boot_limit: float, beat_limit: float) -> None:
+        self.story = Story()
+        self.boot_limit = boot_limit
+        self.beat_limit = beat_limit
+        self._sinks = sinks
+        self._got = {"stdout": 0, "stderr": 0}
+        self._line = b""
+        self._selector = selectors.DefaultSelector()
+        self._ours: dict[str, socket.socket] = {}
+        self._theirs: dict[str, socket.socket] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()
+        for name in ("control", "stdout", "stderr", "monitor"):
+            self._ours[name], self._theirs[name] = socket.socketpair()
+            self._selector.register(self._ours[name], selectors.EVENT_READ, name)
+
+    def descriptor(self, name: str) -> int:
+        """QEMU's end of a connection."""
+        return self._theirs[name].fileno()
+
+    def start(self, command: list[str], descriptors: list[int], terminal: bool) -> None:
+        """Start QEMU so that it cannot outlive us, even if we are killed."""
+        keep = [*descriptors, *(end.fileno() for end in self._theirs.values())]
+        self._started = self._heard = time.monotonic()
+        self._process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *command],
+            stdin=None if terminal else subprocess.DEVNULL,
+            stdout=None if terminal else subprocess.DEVNULL,
+            stderr=self._stderr,
+            pass_fds=keep,
+            process_group=None if terminal else 0,
+        )
+        for end in self._theirs.values():
+            end.close()
+        self._ask("qmp_capabilities")
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process and self._process.poll() is None:
+            self._process.kill()
+        if self._process:
+            self._process.wait()
+        for end in (*self._ours.values(), *self._theirs.values()):
+            end.close()
+        self._selector.close()
+        self._stderr.close()
+
+    def _ask(self, what: str) -> None:
+        with contextlib.suppress(OSError):
+            self._ours["monitor"].sendall(json.dumps({"execute": what}).encode() + b"\n")
+
+    def _complete(self) -> bool:
+        """Has the command ended and has all of its output arrived?"""
+        return self.story.refused or (self.story.status is not None and self._got == self.story.expected)
+
+    def run(self) -> Story:
+        """Serve the connections until the guest is done, dead or silent."""
+        assert self._process
+        story = self.story
+        while not self._complete() and self._selector.get_map():
+            limit = self.beat_limit if story.kernel else self.boot_limit
+            left = self._heard + limit - time.monotonic()
+            ready = self._selector.select(max(left, 0))
+            if not ready and left <= 0:
+                self._give_up()
+                break
+            for key, _ in ready:
+                self._serve(key.data)
+            if story.status is None and "GUEST_PANICKED" in story.events:
+                # It restarts on its own, which ends QEMU; if not, soon is late enough.
+                self.beat_limit = self.boot_limit = min(self.beat_limit, 10)
+        if not self._complete() and not story.silent:
+            story.returncode = self._process.wait()
+        self._stderr.seek(0)
+        story.qemu_stderr = self._stderr.read().decode(errors="replace")
+        return story
+
+    def _serve(self, name: str) -> None:
+        data = b""
+        with contextlib.suppress(ConnectionResetError):
+            data = self._ours[name].recv(1 << 18)
+        if not data:
+            self._selector.unregister(self._ours[name])
+        elif name == "control":
+            self._heard = time.monotonic()
+            *lines, self._line = (self._line + data).split(b"\n")
+            for line in lines:
+                self.story.hear(line.decode(errors="replace"))
+            if self.story.kernel and self.story.boot_seconds is None:
+                self.story.boot_seconds = self._heard - self._started
+        elif name == "monitor":
+            for event in ("GUEST_PANICKED", "STOP"):
+                if f'"event": "{event}"'.encode() in data:
+                    self.story.events.append(event)
+        else:
+            self._got[name] += len(data)
+            before = time.monotonic()
+            self._sinks[name](data)
+            # While whoever reads us was slow, the guest could not be heard.
+            self._heard += time.monotonic() - before
+
+    def _give_up(self) -> None:
+        """A silent guest: have its CPUs tell where they are, for the log, and stop."""
+        assert self._process
+        self.story.silent = True
+        if "GUEST_PANICKED" in self.story.events:
+            return
+        self._ask("inject-nmi")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+
+
+def polite() -> None:
+    """Let TERM end a run in the way that Ctrl-C does."""
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGHUP, interrupt)
+
+
+def write_all(descriptor: int) -> Sink:
+    """A sink that hands everything on to a file descriptor."""
+
+    def write(data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+    return write
