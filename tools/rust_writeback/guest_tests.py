@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run tools/guest/tests/test_*.py in the virtual machine, on both cores.
+
+Each script tells its cases as KTAP, which the kernel's own parser reads. A script
+that dies, tells nothing, tells fewer cases than it planned, or makes the kernel
+warn has failed, whatever else it said. When a script takes the guest with it, the
+ones after it get a new guest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from . import paths, vm
+from .errors import Failure
+
+TESTS = paths.TOOLS / "guest" / "tests"
+SECONDS = 900
+"""How long one script may take; it is slow without KVM."""
+
+DRIVER = (
+    "cd /share || exit; for script; do printf '\\000begin %s\\n' $script;"
+    f' timeout -k 10 {SECONDS} ./$script; status=$?; read -r taint </proc/sys/kernel/tainted;'
+    " printf '\\000end %s %s\\n' $status $taint; done"
+)
+"""Runs the scripts in turn. A NUL, which KTAP cannot hold, marks where each begins and ends."""
+
+
+@dataclass
+class Counts:
+    """How many cases ended how, and in words what was wrong."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: Counts) -> None:
+        """Take in the counts of another part of the run."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.problems += other.problems
+
+    def fail(self, problem: str) -> None:
+        """Count a failure that no case told of."""
+        self.failed += 1
+        self.problems.append(problem)
+
+
+def _kunit(module: str) -> Any:
+    folder = str(paths.LINUX / "tools" / "testing" / "kunit")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise Failure(f"{folder} has no {module}; make the kernel tree with: make kernel") from None
+
+
+def parse(name: str, output: str, status: int, quiet: bool = False) -> Counts:
+    """The counts of one script's output and exit status."""
+    printer = _kunit("kunit_printer").Printer(print=not quiet, output=sys.stdout)
+    test = _kunit("kunit_parser").parse_run_tests(output.splitlines(), printer)
+    told = test.counts
+    counts = Counts(told.passed, told.failed + told.crashed, told.skipped)
+    if counts.failed:
+        counts.problems.append(f"{name}: {counts.failed} cases failed")
+    if not told.total():
+        counts.fail(f"{name}: told no test")
+    elif told.errors:
+        counts.fail(f"{name}: {told.errors} errors in its KTAP")
+    elif status and not counts.failed:
+        counts.fail(f"{name}: exited with {status} though no case failed")
+    return counts
+
+
+@dataclass
+class _Run:
+    """What the driver's output says, script by script."""
+
+    core: str
+    quiet: bool
+    counts: Counts = field(default_factory=Counts)
+    done: list[str] = field(default_factory=list)
+    taint: int = 0
+    _pending: bytearray = field(default_factory=bytearray)
+    _script: str = ""
+
+    def take(self, data: bytes) -> None:
+        """Consume output as it comes; report a script once it has ended."""
+        self._pending += data
+        while match := re.search(rb"\0(begin|end) (.*)\n", self._pending):
+            mark, words = match[1].decode(), match[2].decode()
+            text = self._pending[: match.start()].decode(errors="replace")
+            del self._pending[: match.end()]
+            if mark == "begin":
+                self._script = words
+                continue
+            status, taint = (int(number) for number in words.split())
+            self._end(text, status, taint)
+
+    def _end(self, text: str, status: int, taint: int) -> None:
+        name = f"{self._script} on {self.core}"
+        print(f"guest: {name}", flush=True)
+        counts = parse(name, text, status, self.quiet)
+        if taint & ~self.taint & vm.TAINT_WARN:
+            counts.fail(f"{name}: the kernel warned")
+        self.taint = taint
+        self.counts.add(counts)
+        self.done.append(self._script)
+        self._script = ""
+
+    def died(self, reason: str) -> None:
+        """The guest went away; blame the script that was running, and pass on to the next."""
+        partial = parse(f"{self._script} on {self.core}", self._pending.decode(errors="replace"), 0, self.quiet)
+        self.counts.passed += partial.passed
+        self.counts.skipped += partial.skipped
+        self.counts.fail(f"{self._script or 'the driver'} on {self.core}: {reason}")
+        if self._script:
+            self.done.append(self._script)
+        self._pending.clear()
+        self._script, self.taint = "", 0
+
+
+def run_core(core: str, scripts: Sequence[Path], options: vm.VmOptions, quiet: bool = False) -> Counts:
+    """All scripts on one core, in one boot unless one of them kills the guest."""
+    run = _Run(core, quiet)
+    options = replace(options, core=core, share=TESTS)
+    while left := [script.name for script in scripts if script.name not in run.done]:
+        before = len(run.done)
+        try:
+            result = vm.run(options, ["sh", "-c", DRIVER, "driver", *left], stdout=run.take)
+        except vm.VmFailure as failure:
+            run.died(str(failure))
+        else:
+            sys.stderr.write(result.stderr.decode(errors="replace"))
+            if result.status or len(run.done) - before < len(left):
+                run.died(f"the driver ended early with status {result.status}; see {result.console}")
+            elif result.warned and not run.taint & vm.TAINT_WARN:
+                run.counts.fail(f"the kernel complained on {core}; see {result.console}")
+        if len(run.done) == before:
+            break
+    return run.counts
+
+
+def find_scripts(names: Sequence[str]) -> list[Path]:
+    """The test scripts, all of them or those whose name holds one of the words."""
+    scripts = sorted(TESTS.glob("test_*.py"))
+    if names:
+        scripts = [script for script in scripts if any(name in script.name for name in names)]
+    if not scripts:
+        raise Failure(f"no guest test matches {' '.join(names) or 'test_*.py'}; they are in tools/guest/tests")
+    return scripts
+
+
+def run(names: Sequence[str] = (), cores: Sequence[str] = ("rust", "c")) -> Counts:
+    """Run the scripts on the cores and print what was wrong."""
+    counts = Counts()
+    scripts = find_scripts(names)
+    for core in cores:
+        counts.add(run_core(core, scripts, vm.VmOptions()))
+    for problem in counts.problems:
+        print(f"guest: failed: {problem}", flush=True)
+    return counts
+
+
+def main(arguments: list[str]) -> int:
+    """python3 -m rust_writeback.guest_tests [--core rust|c] [NAME ...]"""
+    parser = argparse.ArgumentParser(prog="guest-tests", description=__doc__)
+    parser.add_argument("--core", choices=("rust", "c"), action="append", help="run on this core only")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run only the scripts whose name holds this")
+    known = parser.parse_args(arguments)
+    counts = run(known.names, known.core or ("rust", "c"))
+    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
+    return 1 if counts.failed or not counts.passed else 0
+
+
+if __name__ == "__main__":
+    from .errors import run_main
+
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

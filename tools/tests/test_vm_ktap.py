@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guest tests' runner: whatever goes wrong, a script that did not pass has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rust_writeback import guest_tests, paths, vm
+from rust_writeback.errors import Failure
+from rust_writeback.guest_tests import Counts
+
+if not (paths.LINUX / "tools/testing/kunit/kunit_parser.py").exists():
+    pytest.skip("the kernel tree is not there; make kernel unpacks it", allow_module_level=True)
+
+
+def ktap(*lines: str, plan: int | None = None, suite: str = "s") -> str:
+    """What a script prints: a suite in a document of one test."""
+    bad = any(line.startswith("not ok") for line in lines)
+    body = [f"    {line}" for line in lines]
+    head = ["KTAP version 1", "1..1", "    KTAP version 1", f"    # Subtest: {suite}", f"    1..{plan or len(lines)}"]
+    return "\n".join([*head, *body, f"{'not ok' if bad else 'ok'} 1 {suite}"]) + "\n"
+
+
+GOOD = ktap("ok 1 a", "ok 2 b # SKIP the C core oopses")
+
+
+def parse(text: str, status: int = 0) -> Counts:
+    return guest_tests.parse("t", text, status, quiet=True)
+
+
+def test_passes_and_skips_are_counted() -> None:
+    assert parse(GOOD) == Counts(passed=1, skipped=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("", 0),
+        ("Traceback: no module\n", 1),
+        (GOOD, 1),
+        (ktap("ok 1 a", "not ok 2 b"), 1),
+        (ktap("ok 1 a", plan=3), 0),
+        ("KTAP version 1\n1..0\n", 0),
+        ("KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n    1..3\n    ok 1 a\n", 124),
+    ],
+)
+def test_everything_else_is_a_failure(text: str, status: int) -> None:
+    counts = parse(text, status)
+    assert counts.failed >= 1 and counts.problems
+
+
+Boot = Callable[[Callable[[bytes], None]], vm.VmResult]
+
+
+def result(status: int = 0, warned: bool = False) -> vm.VmResult:
+    return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, warned, 1.0)
+
+
+@pytest.fixture
+def boots(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Boot]]:
+    """The boots that the runner is going to see, in their order."""
+    planned: list[Boot] = []
+
+    def run(_options: vm.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+        asked.append(command[4:])
+        return planned.pop(0)(stdout)
+
+    asked: list[list[str]] = []
+    monkeypatch.setattr(vm, "run", run)
+    yield planned
+    assert not planned
+
+
+def run(*names: str) -> Counts:
+    return guest_tests.run_core("rust", [Path(name) for name in names], vm.VmOptions(), quiet=True)
+
+
+def section(name: str, text: str, status: int = 0, taint: int = 0) -> bytes:
+    return f"\0begin {name}\n{text}\0end {status} {taint}\n".encode()
+
+
+def test_one_boot_for_all(boots: list[Boot]) -> None:
+    def boot(out: Callable[[bytes], None]) -> vm.VmResult:
+        for byte in section("a", GOOD) + section("b", GOOD):
+            out(bytes([byte]))
+        return result()
+
+    boots.append(boot)
+    assert run("a", "b") == Counts(passed=2, skipped=2)
+
+
+def test_the_kernel_warned(boots: list[Boot]) -> None:
+    def boot(out: Callable[[bytes], None]) -> vm.VmResult:
+        out(section("a", GOOD, taint=vm.TAINT_WARN) + section("b", GOOD, taint=vm.TAINT_WARN))
+        return result(warned=True)
+
+    boots.append(boot)
+    counts = run("a", "b")
+    assert counts.failed == 1 and counts.problems == ["a on rust: the kernel warned"]
+
+
+def test_a_complaint_without_a_taint(boots: list[Boot]) -> None:
+    def boot(out: Callable[[bytes], None]) -> vm.VmResult:
+        out(section("a", GOOD))
+        return result(warned=True)
+
+    boots.append(boot)
+    assert run("a").failed == 1
+
+
+def test_a_script_that_kills_the_guest_is_blamed_and_the_next_gets_a_new_one(boots: list[Boot]) -> None:
+    def dies(out: Callable[[bytes], None]) -> vm.VmResult:
+        out(section("a", GOOD) + b"\0begin b\nKTAP version 1\n")
+        raise vm.VmFailure("oops", "the guest oopsed", Path("/log"))
+
+    def lives(out: Callable[[bytes], None]) -> vm.VmResult:
+        out(section("c", GOOD))
+        return result()
+
+    boots += [dies, lives]
+    counts = run("a", "b", "c")
+    assert (counts.passed, counts.failed, counts.skipped) == (2, 1, 2)
+    assert "b on rust: the guest oopsed" in counts.problems[0]
+
+
+def test_a_guest_that_never_starts_a_script(boots: list[Boot]) -> None:
+    def dies(_out: Callable[[bytes], None]) -> vm.VmResult:
+        raise vm.VmFailure("qemu", "QEMU failed", Path("/log"))
+
+    boots.append(dies)
+    assert run("a", "b").failed == 1
+
+
+def test_an_early_end_is_no_success(boots: list[Boot]) -> None:
+    boots.append(lambda out: result(status=1))
+    assert run("a").failed == 1
+
+
+def test_no_such_script() -> None:
+    with pytest.raises(Failure, match="no guest test"):
+        guest_tests.find_scripts(["no-such-script"])
