@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Telling an oops, a panic and a hang apart by the kernel's words."""
+
+from __future__ import annotations
+
+import pytest
+from rust_writeback import console
+
+OOPS = """\
+[    3.1] BUG: kernel NULL pointer dereference, address: 0000000000000000
+[    3.1] Oops: Oops: 0002 [#1] SMP NOPTI
+[    3.2] Kernel panic - not syncing: Fatal exception
+"""
+BUG = "[    3.1] kernel BUG at drivers/misc/lkdtm/bugs.c:105!\n[    3.2] Kernel panic - not syncing: Fatal exception\n"
+PANIC = "[    2.0] sysrq: Trigger a crash\n[    2.0] Kernel panic - not syncing: sysrq triggered crash\n"
+SOFT = """\
+[    9.0] watchdog: BUG: soft lockup - CPU#0 stuck for 23s! [sh:88]
+[    9.0] Kernel panic - not syncing: softlockup: hung tasks
+"""
+HUNG = """\
+[   20.0] INFO: task sh:88 blocked for more than 10 seconds.
+[   20.0] Kernel panic - not syncing: hung_task: blocked tasks
+"""
+HARD = "[   20.0] Kernel panic - not syncing: Hard LOCKUP\n"
+STALL = "[   20.0] rcu: INFO: rcu_preempt detected stalls\n[   20.0] Kernel panic - not syncing: RCU Stall\n"
+RUST = "[    3.1] rust_kernel: panicked at fs/x.rs:1:1\n[    3.1] kernel BUG at rust/helpers/bug.c:7!\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        (OOPS, "oops", "NULL pointer"),
+        (BUG, "oops", "lkdtm"),
+        (RUST, "oops", "helpers/bug.c"),
+        (PANIC, "panic", "sysrq triggered crash"),
+        (SOFT, "hang", "softlockup"),
+        (HUNG, "hang", "blocked tasks"),
+        (HARD, "hang", "Hard LOCKUP"),
+        (STALL, "hang", "RCU Stall"),
+        ("Kernel panic - not syncing: Fatal exception in interrupt\n", "oops", "interrupt"),
+        ("Kernel panic - not syncing:\n", "panic", "not syncing"),
+    ],
+)
+def test_kinds(text: str, kind: str, words: str) -> None:
+    found = console.classify("[    0.0] Linux version 7.3\n" + text)
+    assert found and found[0] == kind and words in found[1]
+
+
+def test_a_quiet_console_tells_nothing() -> None:
+    text = "[    0.0] Linux version 7.3\n[    0.1] Kernel command line: panic=-1 oops=panic\n"
+    assert console.classify(text) is None
+    assert console.warning(text) is None
+
+
+def test_warnings() -> None:
+    text = "[    1.0] ------------[ cut here ]------------\n[    1.0] WARNING: mm/x.c:7 at f+0x1/0x2, CPU#0: sh/88\n"
+    found = console.warning(text)
+    assert found and found.startswith("WARNING: mm/x.c:7")
+    assert console.warning("[    1.0] BUG: sleeping function called from invalid context at x.c:1\n")
+    assert console.warning("[    1.0] INFO: task fio:9 blocked for more than 120 seconds.\n")
+
+
+def test_the_tail_is_plain_text() -> None:
+    assert console.tail("a\r\n\x1b[31mred\x1b[0m\x07\nlast\n\n", 2) == "red\nlast"

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What goes into the guest, and that the same content gives the same bytes."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+
+import pytest
+from rust_writeback import archive, guest
+from rust_writeback.errors import Failure
+
+
+@pytest.fixture
+def entries(tmp_path: Path) -> list[archive.Entry]:
+    source = tmp_path / "source"
+    source.write_bytes(bytes(range(256)) * 40)
+    source.chmod(0o755)
+    (tmp_path / "link").symlink_to("source")
+    return [
+        archive.folder("d", 0o1777),
+        archive.from_disk("d/f", source),
+        archive.from_disk("d/l", tmp_path / "link"),
+        archive.file("e", b"hello\n"),
+    ]
+
+
+def debugfs(image: Path, request: str) -> str:
+    done = subprocess.run(["debugfs", "-R", request, str(image)], capture_output=True, check=True)
+    return done.stdout.decode(errors="replace")
+
+
+def test_image_holds_the_tree_and_repeats(tmp_path: Path, entries: list[archive.Entry]) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    guest.make_image(entries, one)
+    guest.make_image(entries, two)
+    assert one.read_bytes() == two.read_bytes()
+    assert debugfs(one, "cat e") == "hello\n"
+    assert "Fast link dest: \"source\"" in debugfs(one, "stat d/l")
+    assert "Mode:  0755" in debugfs(one, "stat d/f") and "User:     0" in debugfs(one, "stat d/f")
+    assert subprocess.run(["e2fsck", "-fn", str(one)], capture_output=True).returncode == 0
+
+
+def test_a_failed_image_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    too_big = [archive.file("f", bytes(1 << 20))] * 1
+    monkeypatch.setattr(guest, "_size", lambda entries: 64 << 10)
+    with pytest.raises(Failure, match="mke2fs"):
+        guest.make_image(too_big, tmp_path / "image")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cpio_is_what_cpio_reads(tmp_path: Path, entries: list[archive.Entry]) -> None:
+    output = io.BytesIO()
+    archive.write_cpio(entries, output)
+    assert len(output.getvalue()) % 4 == 0
+    subprocess.run(["cpio", "-id", "--quiet"], input=output.getvalue(), cwd=tmp_path, check=True)
+    assert (tmp_path / "d/f").read_bytes() == (tmp_path / "source").read_bytes()
+    assert (tmp_path / "d/l").readlink() == Path("source")
+    assert (tmp_path / "d").stat().st_mode & 0o7777 == 0o1777
+
+
+def test_the_guest_has_what_it_promises() -> None:
+    packages = guest.dependencies(guest.PACKAGES)
+    assert {"fio", "xfsprogs", "e2fsprogs", "util-linux", "procps", "jq", "iproute2", "python3", "libc6"} <= set(packages)
+    names = {entry.name for entry in guest.files(packages)}
+    assert {"usr/bin/fio", "usr/bin/sh", "usr/bin/awk", "etc/passwd", "bin", "proc", "share", "mnt"} <= names
+    assert {"usr/sbin/mkfs.xfs", "usr/sbin/mke2fs", "usr/sbin/xfs_io", "usr/bin/python3"} <= names
+    assert any(name.endswith(".pyc") for name in names)
+    parents = {str(Path(name).parent) for name in names} - {"."}
+    assert parents <= names

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of tools/vm: what it means, and the one line that a mistake gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rust_writeback import qemu, vm
+from rust_writeback.errors import Failure
+from rust_writeback.vmoptions import NvmeOptions, VmOptions, amount
+
+
+def test_amounts_are_powers_of_two() -> None:
+    assert [amount(text) for text in ("7", "4k", "12M", "2G")] == [7, 4096, 12 << 20, 2 << 30]
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5G", "4GB", "M", "9" * 12])
+def test_what_is_no_amount(text: str) -> None:
+    with pytest.raises(ValueError):
+        amount(text)
+
+
+def test_a_whole_drive() -> None:
+    drive = NvmeOptions.parse("size=1G,bps=12M,iops=2000,queues=1")
+    assert drive == NvmeOptions("1G", "12M", "2000", 1)
+    assert NvmeOptions.parse("") == NvmeOptions()
+
+
+@pytest.mark.parametrize(
+    "text", ["speed=1", "size", "size=", "size=4K", "bps=fast", "queues=0", "queues=65", "queues=x", "iops=1,iops=2"]
+)
+def test_a_wrong_drive_parameter_names_the_right_ones(text: str) -> None:
+    with pytest.raises(Failure, match=r"size=4G, bps=12M, iops=2000 and queues=1") as caught:
+        NvmeOptions.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--core", "cobol"], "rust and c"),
+        (["--smp", "0"], "1 to"),
+        (["--smp", "many"], "--smp"),
+        (["--smp", "4096"], "1 to"),
+        (["--mem", "lots"], "512M or 2G"),
+        (["--mem", "1M"], "at least 128M"),
+        (["--colour"], "--core rust|c"),
+        (["--cor", "c"], "--core rust|c"),
+        (["true"], "--core rust|c"),
+        (["--"], "no command"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_is_allowed(arguments: list[str], word: str) -> None:
+    with pytest.raises(Failure) as caught:
+        vm._parse(arguments)
+    assert word in str(caught.value) and "\n" not in str(caught.value)
+    assert caught.value.status == 2
+
+
+def test_the_command_is_all_that_follows_the_dashes() -> None:
+    options, command = vm._parse(["--core", "c", "--append", "a=b c", "--", "echo", "--", "--core"])
+    assert options.core == "c" and options.append == "a=b c"
+    assert command == ["echo", "--", "--core"]
+    assert vm._parse([])[1] == []
+
+
+def wires() -> qemu.Wires:
+    return qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
+
+
+def test_a_throttled_drive_on_the_command_line() -> None:
+    drive = NvmeOptions.parse("bps=12M,iops=2000,queues=1")
+    line = " ".join(qemu.command(VmOptions(nvme=drive), "tcg", wires()))
+    assert "throttling.bps-total=12582912,throttling.iops-total=2000" in line
+    assert "max_ioqpairs=1" in line
+    assert "rust_writeback.core=rust" in line
+    assert "-nic none" in line
+
+
+def test_counted_time_takes_nothing_from_the_host() -> None:
+    line = " ".join(qemu.command(VmOptions(icount=True, core="c", append="quiet"), "icount", wires()))
+    assert "-accel tcg,thread=single -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm" in line
+    assert "-rdrand,-rdseed" in line and "nokaslr" in line and "guest.img" not in line
+    assert line.endswith("rust_writeback.core=c nokaslr quiet")
+
+
+def test_qemu_says_what_it_lacks() -> None:
+    message = "qemu-system-x86_64: -device nvme,drive=x: 'nvme' is not a valid device model name\n"
+    assert qemu.explain(message, 1).startswith("QEMU lacks the device nvme; install")
+    assert qemu.explain("", 3) == "QEMU failed: no message, status 3"
+    assert qemu.explain("qemu-system-x86_64: out of luck\n", 1) == "QEMU failed: out of luck"
