@@ -5,9 +5,20 @@
 
 .DEFAULT_GOAL := help
 
+## run: build what is missing, compare the two cores, write build/report/
+## test: all that CI runs: host tests, lint, KUnit, guest tests
+run test:
+	@tools/enter --install python3 -m rust_writeback $@
+
 ## kernel: build/bzImage and build/.config
-kernel:
+## kunit: the KUnit suites under user-mode Linux
+## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
+kernel kunit lint:
 	@tools/enter python3 -m rust_writeback $@
+
+## vm: a shell in the virtual machine
+vm:
+	@tools/vm
 
 ## clean: remove what was built; the cache folder stays
 clean:
@@ -16,4 +27,4 @@ clean:
 help:
 	@sed -n 's/^## \(.*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: kernel clean help
+.PHONY: run test kernel kunit lint vm clean help

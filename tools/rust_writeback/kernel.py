@@ -32,22 +32,23 @@ def make_environment() -> dict[str, str]:
         **os.environ,
         "CCACHE_DIR": str(paths.CACHE / "ccache"),
         "CCACHE_MAXSIZE": "3G",
+        # Without it a miss is preprocessed twice, a third of a cold build.
+        "CCACHE_DEPEND": "1",
         "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
         "KBUILD_BUILD_USER": "rust-writeback",
         "KBUILD_BUILD_HOST": "localhost",
     }
 
 
-def make(*arguments: str) -> list[str]:
+def make(*arguments: str, out: Path = paths.KERNEL_OUT) -> list[str]:
     """A make command of the x86 kernel."""
     return [
         "make",
         f"-j{os.cpu_count() or 1}",
         f"--directory={paths.LINUX}",
-        f"O={paths.KERNEL_OUT}",
+        f"O={out}",
         "LLVM=1",
         "CC=ccache clang",
-        "HOSTCC=ccache clang",
         *arguments,
     ]
 

@@ -26,7 +26,7 @@ def logged(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
-        log.open("w", errors="replace") as file,
+        log.open("w", buffering=1, errors="replace") as file,
         subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

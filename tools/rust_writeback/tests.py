@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make test: all that is tested, from the quickest to the slowest, and one sum.
+
+The last line is the sum. A stage that breaks down counts as a failure and does
+not keep the others from running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+import traceback
+from collections.abc import Callable
+
+from . import compile_fail, guest_tests, host_tests, kernel, kunit, lint, unchanged
+from .errors import Failure
+from .guest_tests import Counts
+
+Verdicts = list[tuple[str, str | None]]
+
+
+def of_verdicts(title: str, verdicts: Verdicts) -> Counts:
+    """Counts of named verdicts, each with what is wrong or None."""
+    counts = Counts()
+    for name, wrong in verdicts:
+        print(f"{title}: {name}: {wrong or 'ok'}", flush=True)
+        if wrong is None:
+            counts.passed += 1
+        else:
+            counts.fail(f"{title}: {name}: {wrong}")
+    return counts
+
+
+def _lint() -> Counts:
+    return of_verdicts("lint", [(name, None if clean else "not clean") for name, clean in lint.run()])
+
+
+def _kernel() -> Counts:
+    kernel.ensure()
+    return Counts(passed=1)
+
+
+STAGES: list[tuple[str, Callable[[], Counts]]] = [
+    ("tests of the pure core", host_tests.cargo),
+    ("model of the kick", lambda: host_tests.cargo(loom=True)),
+    ("kernel", _kernel),
+    ("tests of the tools", host_tests.pytest),
+    ("lint", _lint),
+    ("misuse that must not compile", lambda: of_verdicts("compile-fail", compile_fail.run())),
+    ("hooks that must leave no trace", lambda: of_verdicts("unchanged", unchanged.run())),
+    ("KUnit", kunit.run),
+    ("guest tests", guest_tests.run),
+]
+
+
+def run_stage(name: str, stage: Callable[[], Counts]) -> Counts:
+    """Run one stage; whatever stops it is a failure of that stage."""
+    print(f"== {name}", flush=True)
+    start = time.monotonic()
+    try:
+        counts = stage()
+        if not counts.passed and not counts.failed and not counts.skipped:
+            counts.fail(f"{name}: ran no test")
+    except Failure as failure:
+        counts = Counts()
+        counts.fail(f"{name}: {failure}")
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, AssertionError) as error:
+        traceback.print_exc()
+        counts = Counts()
+        counts.fail(f"{name}: broke down: {error}")
+    took = time.monotonic() - start
+    print(f"== {name}: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped in {took:.0f} s", flush=True)
+    return counts
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    argparse.ArgumentParser(prog="rust_writeback test", description=__doc__).parse_args(arguments)
+    total = Counts()
+    for name, stage in STAGES:
+        total.add(run_stage(name, stage))
+    for problem in total.problems:
+        print(f"failed: {problem}")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
+    return 1 if total.failed or not total.passed else 0
