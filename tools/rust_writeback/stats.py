@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The ratio of two paired series, and how far it can be trusted.
+
+A host that others use too drifts by more than the cores differ. The boots of a
+pair follow each other, so the ratio within a pair keeps what the cores differ
+by and loses most of the drift.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import stats  # type: ignore[import-untyped]
+
+CONFIDENCE = 0.95
+NO_DIFFERENCE = "no difference shown"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A geometric mean of ratios, with the interval that holds it."""
+
+    estimate: float
+    low: float
+    high: float
+    pairs: int
+
+    @property
+    def shown(self) -> bool:
+        """Does the interval exclude 1?"""
+        return not self.low <= 1.0 <= self.high
+
+    def verdict(self) -> str:
+        """In words, without a judgement on which direction is the better one."""
+        if not self.shown:
+            return NO_DIFFERENCE
+        return "Rust higher" if self.estimate > 1 else "Rust lower"
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"{self.estimate:.2f} (one pair)"
+        return f"{self.estimate:.2f} ({self.low:.2f}-{self.high:.2f})"
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The mean to which ratios belong; zero when one of them is zero."""
+    if not values:
+        raise ValueError("no values")
+    if min(values) < 0:
+        raise ValueError("a negative value has no logarithm")
+    if min(values) == 0:
+        return 0.0
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
+def paired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
+    """other/base, pair by pair, with a t-interval on the logarithms.
+
+    None where a value is zero, for no ratio exists then. With one pair the
+    interval is everything: one pair shows nothing.
+    """
+    if len(base) != len(other) or not base:
+        raise ValueError("the series are not paired")
+    if min(*base, *other) <= 0:
+        return None
+    logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]
+    mean = math.fsum(logs) / len(logs)
+    if len(logs) == 1:
+        return Ratio(math.exp(mean), 0.0, math.inf, 1)
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in logs) / (len(logs) - 1))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * deviation / math.sqrt(len(logs))
+    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logs))
