@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A comparison reports what it can prove, and refuses all else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_samples import boot
+from rust_writeback import compare, jobs, kernel, micro, paths, results, vm
+from rust_writeback.errors import Failure
+
+SCENARIOS = jobs.load(Path(__file__).parents[1] / "fio")
+STEPS = results.plan(SCENARIOS, ["buffered", "dontcache"])
+
+
+def test_files_stay_only_for_the_load_that_overwrites_them() -> None:
+    assert [(step.scenario.name, step.keep) for step in STEPS[:4]] == [
+        ("sequential", True),
+        ("random", False),
+        ("writers-4", False),
+        ("writers-32", False),
+    ]
+
+
+def test_a_good_boot_is_accepted() -> None:
+    measurements = results.accept(boot("rust", STEPS), STEPS, 1, "rust")
+    assert len(measurements) == 8
+    dontcache = next(m for m in measurements if (m.scenario, m.mode) == ("writers-32", "dontcache"))
+    assert (dontcache.peak_dirty_pages, dontcache.counter_peak, dontcache.counter_after) == (1000, 700, 0)
+    assert dontcache.outcome.ios == 32 * 104
+    assert dontcache.percentile_ms(50) == pytest.approx(0.1)
+
+
+def spoiled(what: str) -> list[dict[str, Any]]:
+    """A boot with one thing wrong."""
+    lines = boot("rust", STEPS)
+    buffered, dontcache = lines[1], lines[5]
+    if what == "other core":
+        lines[0]["core"] = "c"
+    elif what == "core changed":
+        lines[-1]["core"] = "c"
+    elif what == "refused":
+        lines.insert(1, {"kind": "refused", "reason": "no drive"})
+    elif what == "cut":
+        lines.pop()
+    elif what == "empty":
+        lines.clear()
+    elif what == "lost step":
+        del lines[3]
+    elif what == "counter still":
+        dontcache["samples"] = [[0.0, 0, 0, 0], [0.1, 900, 0, 0]]
+    elif what == "counter moved":
+        buffered["samples"][1][3] = 1
+    elif what == "no samples":
+        dontcache["samples"] = []
+    elif what == "fio failed":
+        buffered["status"] = 1
+    elif what == "too few files":
+        lines[4]["cached_after"]["files"] = 31
+    elif what == "memory":
+        lines[0]["memory"] = 1 << 30
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("other core", "the active core was c"),
+        ("core changed", "the active core was c"),
+        ("refused", "no drive"),
+        ("cut", "did not come to the end"),
+        ("empty", "did not come to the end"),
+        ("lost step", "did not run the scenarios"),
+        ("counter still", "never moved"),
+        ("counter moved", "moved without DONTCACHE"),
+        ("no samples", "nothing was sampled"),
+        ("fio failed", "fio ended with status 1"),
+        ("too few files", "31 files of 32"),
+        ("memory", "fits into the guest's memory"),
+    ],
+)
+def test_what_proves_nothing_is_refused(what: str, words: str) -> None:
+    with pytest.raises(Failure, match=words) as caught:
+        results.accept(spoiled(what), STEPS, 2, "rust")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_counter_that_is_left_over_is_reported_and_does_not_count_as_movement() -> None:
+    lines = boot("c", STEPS)
+    for line in lines[1:5]:
+        line["counter_before"] = line["counter_after"] = line["counter_at_end"] = [5, 0]
+        for row in line["samples"]:
+            row[3] = 5
+    measurements = results.accept(lines, STEPS, 1, "c")
+    assert measurements[0].counter_after == 5
+
+
+def test_a_line_that_is_cut_ends_what_is_believed() -> None:
+    output = b'{"kind": "guest"}\n{"kind": "st'
+    assert results.read_lines(output) == [{"kind": "guest"}]
+
+
+def whole_comparison(monkeypatch: pytest.MonkeyPatch, folder: Path, arguments: list[str], core_of: Any = None) -> list[str]:
+    """Run compare.main with boots that are made up; the cores in the order in which they were booted."""
+    order: list[str] = []
+
+    def run(options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
+        order.append(options.core)
+        plan = json.loads(command[3])
+        by_name = {scenario.name: scenario for scenario in SCENARIOS}
+        steps = [results.Step(by_name[step["scenario"]], step["mode"], step["keep"]) for step in plan["steps"]]
+        core = core_of(options.core) if core_of else options.core
+        speed = 1.0 + 0.01 * len(order) + (0.5 if core == "rust" else 0)
+        stdout("".join(json.dumps(line) + "\n" for line in boot(core, steps, speed)).encode())
+        return vm.VmResult(0, b"", b"", folder / "log", "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, False, 5.0)
+
+    monkeypatch.setattr(vm, "run", run)
+    monkeypatch.setattr(compare, "DRIVER", Path(__file__).parents[1] / "guest" / "bench.py")
+    monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
+    monkeypatch.setattr(jobs, "load", lambda: SCENARIOS)
+    monkeypatch.setattr(kernel, "ensure", lambda: None)
+    monkeypatch.setattr(paths, "PROJECT", folder)
+    assert compare.main(["--report", str(folder / "report"), *arguments]) == 0
+    return order
+
+
+def test_the_cores_take_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert whole_comparison(monkeypatch, tmp_path, []) == ["c", "rust"] * 3
+    printed = capsys.readouterr().out
+    for word in ("sequential", "random", "writers-4", "writers-32", "dontcache", "Rust/C", "MB/s", "p99.9"):
+        assert word in printed
+    document = json.loads((tmp_path / "report" / "results.json").read_text())
+    assert len(document["boots"]) == 6
+    assert len(document["measurements"]) == 6 * 8 + 2 * 4
+    assert {m["mode"] for m in document["measurements"] if m["pair"] > 1} == {"buffered", "dontcache"}
+    assert len(list((tmp_path / "report" / "raw").iterdir())) == 6
+
+
+def test_a_boot_of_the_wrong_core_leaves_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="the active core was c"):
+        whole_comparison(monkeypatch, tmp_path, [], core_of=lambda core: "c")
+    assert not (tmp_path / "report" / "index.html").exists()
+
+
+def test_more_memory_than_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="fits into 256M of memory"):
+        whole_comparison(monkeypatch, tmp_path, ["--mem", "256M"])
+
+
+def test_no_pairs_are_refused() -> None:
+    with pytest.raises(Failure, match="--pairs"):
+        compare.parse(["--pairs", "0"])
+
+
+def micro_output(core: str = "c", **changed: int) -> bytes:
+    """What the guest's micro driver would print."""
+    figures = dict.fromkeys(micro.OPERATIONS, 41230) | changed
+    lines = [f"{name} {value}" for name, value in figures.items() if value >= 0]
+    return json.dumps({"core": core, "lines": lines}).encode()
+
+
+def test_micro_reads_thousandths() -> None:
+    assert micro.parse(micro_output(kick_set=12345), "c")["kick_set"] == 12.345
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (micro_output(consume=-1), "lacks consume"),
+        (micro_output(consume=0), "lacks consume"),
+        (micro_output(core="rust"), "active core was rust"),
+        (b"", "said nothing"),
+    ],
+)
+def test_micro_refuses_what_is_not_whole(output: bytes, words: str) -> None:
+    with pytest.raises(Failure, match=words):
+        micro.parse(output, "c")
+
+
+@pytest.mark.parametrize(("rust", "status"), [(41230, 0), (41229, 0), (41231, 1)])
+def test_micro_allows_rust_no_instruction_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], rust: int, status: int
+) -> None:
+    def measure(core: str) -> tuple[dict[str, float], vm.VmResult]:
+        figures = micro.parse(micro_output(core, kick_set=rust if core == "rust" else 41230), core)
+        return figures, vm.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
+
+    monkeypatch.setattr(micro, "measure", measure)
+    monkeypatch.setattr(kernel, "ensure", lambda: None)
+    if status:
+        with pytest.raises(Failure, match="more instructions than C: kick_set"):
+            micro.main(["--report", str(tmp_path)])
+    else:
+        assert micro.main(["--report", str(tmp_path)]) == 0
+    assert "Rust/C" in capsys.readouterr().out
+    assert json.loads((tmp_path / "micro.json").read_text())["figures"]["rust"]["kick_set"] == rust / 1000

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is left in the report's folder, and that it needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_samples import boot
+from rust_writeback import jobs, report, results, summary, table
+
+SCENARIOS = jobs.load(Path(__file__).parents[1] / "fio")
+
+
+def comparison(pairs: int = 3, rust: float = 1.0) -> list[results.Measurement]:
+    """Measurements of boots whose host drifts, and whose Rust core is that much faster."""
+    measurements = []
+    for pair in range(1, pairs + 1):
+        steps = results.plan(SCENARIOS, ["buffered", "dontcache", *(["direct"] if pair == 1 else [])])
+        for core in ("c", "rust"):
+            speed = (1 + 0.3 * pair) * (rust if core == "rust" else 1) * (1 + 0.01 * (pair % 2) * (core == "rust"))
+            measurements += results.accept(boot(core, steps, speed), steps, pair, core)
+    return measurements
+
+
+def setup() -> dict[str, Any]:
+    return {
+        "date": "2026-01-01 00:00:00 UTC",
+        "command": "make run",
+        "revision": "<&>",
+        "pairs": 3,
+        "kernel": "7.3.4",
+        "fio": "fio-3.39",
+        "qemu": "QEMU 10",
+        "accelerator": "tcg",
+        "cpus": 2,
+        "memory": "192M",
+        "file_system": "xfs",
+        "drive": "144MiB/s",
+        "scenarios": [{"name": s.name, "title": s.title, "text": s.text} for s in SCENARIOS],
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report")
+    measurements = comparison(rust=1.5)
+    report.write(path, setup(), [{"pair": 1}], measurements, summary.summarize(measurements))
+    return path
+
+
+class Page(HTMLParser):
+    """Collects what a browser would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href") and value and not value.startswith("#"):
+                self.fetched.append(value)
+
+
+def test_the_page_opens_without_a_network(folder: Path) -> None:
+    text = (folder / "index.html").read_text()
+    page = Page()
+    page.feed(text)
+    assert page.fetched == []
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert page.tags.count("svg") == len(report.CAPTIONS)
+    assert "script" not in page.tags
+    assert "&lt;&amp;&gt;" in text
+
+
+def test_the_plots_are_whole_svg(folder: Path) -> None:
+    for name in report.CAPTIONS:
+        root = xml.etree.ElementTree.parse(folder / f"{name}.svg").getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_the_json_holds_every_value(folder: Path) -> None:
+    document = json.loads((folder / "results.json").read_text())
+    assert len(document["measurements"]) == 6 * 8 + 2 * 4
+    first = document["measurements"][0]
+    assert sum(first["latency_bins"].values()) == first["ios"]
+    assert first["samples"]
+    row = next(r for r in document["summary"] if (r["scenario"], r["mode"]) == ("random", "dontcache"))
+    ratio = row["figures"]["mb_per_s"]["ratio"]
+    assert ratio["estimate"] == pytest.approx(1.5, abs=0.02)
+    assert ratio["verdict"] == "Rust higher"
+    direct = next(r for r in document["summary"] if r["mode"] == "direct")
+    assert direct["figures"]["mb_per_s"]["ratio"]["low"] is None
+
+
+def test_the_markdown_is_one_table(folder: Path) -> None:
+    lines = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+    assert len(lines) == 2 + 4 * 3 * 3
+
+
+def test_nothing_half_written_is_left(folder: Path) -> None:
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_ratios_are_taken_within_the_pairs() -> None:
+    groups = summary.summarize(comparison(rust=1.0))
+    cell = next(g for g in groups if (g.scenario, g.mode) == ("sequential", "buffered")).cell("mb_per_s")
+    assert cell.ratio is not None
+    assert not cell.ratio.shown
+    assert cell.ratio.high / cell.ratio.low < 1.1
+    assert max(cell.boots["c"]) / min(cell.boots["c"]) > 1.3
+
+
+def test_percentiles_of_a_core_come_from_one_histogram() -> None:
+    measurements = comparison()
+    chosen = [m for m in measurements if (m.scenario, m.mode, m.core) == ("random", "buffered", "c")]
+    group = next(g for g in summary.summarize(measurements) if (g.scenario, g.mode) == ("random", "buffered"))
+    assert group.cell("p50").values["c"] * 1e6 in {key for m in chosen for key in m.outcome.latency}
+
+
+def test_boots_without_a_partner_are_noticed() -> None:
+    measurements = [m for m in comparison() if (m.pair, m.core) != (2, "rust")]
+    with pytest.raises(ValueError, match="not paired"):
+        summary.summarize(measurements)
+
+
+def test_verdicts_say_what_was_not_shown() -> None:
+    same = summary.verdicts(summary.summarize(comparison(rust=1.0)))
+    assert "no difference shown in 40 of 40" in same[0]
+    faster = summary.verdicts(summary.summarize(comparison(rust=1.5)))
+    assert any("sequential, dontcache, bandwidth: Rust higher" in line for line in faster)
+    assert "more pairs" in summary.verdicts(summary.summarize(comparison(pairs=1)))[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (1234.4, "1234"), (45.67, "45.7"), (3.456, "3.46"), (0.0345, "0.035"), (0.00312, "0.0031")]
+)
+def test_numbers_have_the_digits_that_mean_something(value: float, text: str) -> None:
+    assert table.number(value) == text
