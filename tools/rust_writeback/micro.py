@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make micro: instructions per operation, C beside Rust.
+
+Under icount a guest nanosecond is one instruction, so nothing here is noise: a
+second run gives the same digits, and a ratio needs no interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from . import kernel, paths, vm
+from .errors import Failure, run_main
+from .steps import write_whole
+
+DRIVER = paths.TOOLS / "guest" / "micro.py"
+CORES = ("c", "rust")
+LIMIT = 1.00
+"""Rust may cost what C costs, and no more."""
+
+OPERATIONS = {
+    "kick_set": "kick, bit already set",
+    "kick_clear": "kick, bit clear",
+    "consume": "flusher consumes the kick",
+    "account_dirtied": "account a folio dirtied",
+    "account_cleaned": "account a folio cleaned",
+}
+
+
+def parse(output: bytes, core: str) -> dict[str, float]:
+    """The instructions of every operation, from the guest's driver; all must be there."""
+    try:
+        document = json.loads(output)
+        active, lines = str(document["core"]), [str(line) for line in document["lines"]]
+    except (ValueError, KeyError, TypeError):
+        raise Failure(f"the micro-benchmark of the {core} core said nothing; see the newest log in build/log") from None
+    if active != core:
+        raise Failure(f"the active core was {active}, not {core}; nothing is reported")
+    figures = dict(_figures(lines))
+    missing = [name for name in OPERATIONS if figures.get(name, 0) <= 0]
+    if missing:
+        raise Failure(f"the micro-benchmark of the {core} core lacks {', '.join(missing)}; nothing is reported")
+    return figures
+
+
+def _figures(lines: Iterable[str]) -> Iterable[tuple[str, float]]:
+    for line in lines:
+        words = line.split()
+        if len(words) == 2 and words[1].isdigit():
+            yield words[0], int(words[1]) / 1000
+
+
+def ratios(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Rust/C of every operation."""
+    return {name: figures["rust"][name] / figures["c"][name] for name in OPERATIONS}
+
+
+def measure(core: str) -> tuple[dict[str, float], vm.VmResult]:
+    """Boot one core, and run the benchmark."""
+    options = vm.VmOptions(core=core, smp=1, icount=True)
+    result = vm.run(options, ["python3", "-c", DRIVER.read_text()])
+    if result.status:
+        said = " ".join(result.stderr.decode(errors="replace").split())[-300:]
+        raise Failure(f"the micro-benchmark of the {core} core failed: {said or f'status {result.status}'}")
+    return parse(result.stdout, core), result
+
+
+def show(figures: Mapping[str, Mapping[str, float]]) -> None:
+    """Print the table on stdout."""
+    table = Table(box=box.SIMPLE_HEAD, title="Instructions per operation", title_justify="left")
+    table.add_column("operation")
+    for title in ("C", "Rust", "Rust/C"):
+        table.add_column(title, justify="right")
+    for name, ratio in ratios(figures).items():
+        over = "bold red" if ratio > LIMIT else None
+        values = [f"{figures[core][name]:.1f}" for core in CORES]
+        table.add_row(OPERATIONS[name], *values, f"{ratio:.3f}", style=over)
+    Console(width=None if sys.stdout.isatty() else 100, highlight=False).print(table)
+
+
+def main(arguments: list[str]) -> int:
+    """Measure both cores, print, write build/report/micro.json, judge."""
+    parser = argparse.ArgumentParser(prog="micro", description=__doc__)
+    parser.add_argument("--report", type=Path, default=paths.BUILD / "report", help="where micro.json goes")
+    options = parser.parse_args(arguments)
+    kernel.ensure()
+    figures: dict[str, dict[str, float]] = {}
+    setup: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
+    for core in CORES:
+        print(f"{core} core under icount ...", file=sys.stderr, flush=True)
+        figures[core], result = measure(core)
+        setup |= {"kernel": result.kernel, "qemu": result.qemu_version, "accelerator": result.accel}
+        setup[f"qemu_command_{core}"] = result.qemu_command
+    found = ratios(figures)
+    show(figures)
+    document = {"format": 1, "unit": "instructions per operation", "setup": setup, "figures": figures, "ratios": found}
+    write_whole(options.report / "micro.json", json.dumps(document, indent=1) + "\n")
+    above = [f"{name} {ratio:.3f}" for name, ratio in found.items() if ratio > LIMIT]
+    if above:
+        raise Failure(f"Rust costs more instructions than C: {', '.join(above)}; the limit is {LIMIT:.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))
