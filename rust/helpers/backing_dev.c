@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/backing-dev.h>
+#include <linux/bitops.h>
+
+__rust_helper struct bdi_writeback *
+rust_helper_unlocked_inode_to_wb_begin(struct inode *inode,
+				       struct wb_lock_cookie *cookie)
+{
+	return unlocked_inode_to_wb_begin(inode, cookie);
+}
+
+__rust_helper void
+rust_helper_unlocked_inode_to_wb_end(struct inode *inode,
+				     struct wb_lock_cookie *cookie)
+{
+	unlocked_inode_to_wb_end(inode, cookie);
+}
+
+__rust_helper bool
+rust_helper_mapping_can_writeback(struct address_space *mapping)
+{
+	return mapping_can_writeback(mapping);
+}
+
+__rust_helper void rust_helper_wb_get(struct bdi_writeback *wb)
+{
+	wb_get(wb);
+}
+
+__rust_helper void rust_helper_wb_put(struct bdi_writeback *wb)
+{
+	wb_put(wb);
+}
+
+__rust_helper s64
+rust_helper_percpu_counter_sum(struct percpu_counter *fbc)
+{
+	return percpu_counter_sum(fbc);
+}
+
+__rust_helper void
+rust_helper_percpu_counter_add_local(struct percpu_counter *fbc, s64 amount)
+{
+	percpu_counter_add_local(fbc, amount);
+}
+
+__rust_helper bool
+rust_helper_test_bit(unsigned long nr, const unsigned long *addr)
+{
+	return test_bit(nr, addr);
+}
+
+__rust_helper bool
+rust_helper_test_and_set_bit(unsigned long nr, unsigned long *addr)
+{
+	return test_and_set_bit(nr, addr);
+}
+
+__rust_helper bool
+rust_helper_test_and_clear_bit(unsigned long nr, unsigned long *addr)
+{
+	return test_and_clear_bit(nr, addr);
+}
+
+__rust_helper void rust_helper_smp_mb__after_atomic(void)
+{
+	/* The caller of the helper says what it pairs with. */
+	smp_mb__after_atomic();
+}

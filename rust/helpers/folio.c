@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/mm.h>
+#include <linux/page-flags.h>
+#include <linux/pagemap.h>
+
+__rust_helper void rust_helper_folio_get(struct folio *folio)
+{
+	folio_get(folio);
+}
+
+__rust_helper void rust_helper_folio_put(struct folio *folio)
+{
+	folio_put(folio);
+}
+
+__rust_helper unsigned long rust_helper_folio_nr_pages(const struct folio *folio)
+{
+	return folio_nr_pages(folio);
+}
+
+__rust_helper void rust_helper_folio_lock(struct folio *folio)
+{
+	folio_lock(folio);
+}
+
+__rust_helper bool rust_helper_folio_trylock(struct folio *folio)
+{
+	return folio_trylock(folio);
+}
+
+__rust_helper bool rust_helper_folio_test_locked(const struct folio *folio)
+{
+	return folio_test_locked(folio);
+}
+
+__rust_helper bool rust_helper_folio_test_dirty(const struct folio *folio)
+{
+	return folio_test_dirty(folio);
+}
+
+__rust_helper bool rust_helper_folio_test_uptodate(const struct folio *folio)
+{
+	return folio_test_uptodate(folio);
+}
+
+__rust_helper bool rust_helper_folio_test_writeback(const struct folio *folio)
+{
+	return folio_test_writeback(folio);
+}
+
+__rust_helper bool rust_helper_folio_test_dropbehind(const struct folio *folio)
+{
+	return folio_test_dropbehind(folio);
+}
+
+__rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
+{
+	folio_set_dropbehind(folio);
+}
+
+__rust_helper bool rust_helper_folio_test_clear_dropbehind(struct folio *folio)
+{
+	return folio_test_clear_dropbehind(folio);
+}

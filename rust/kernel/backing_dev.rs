@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Backing devices and their writeback.
+//!
+//! A `bdi_writeback` (wb) is one flusher: its dirty inodes, its work and its statistics. Each
+//! backing device has one, and one more for every memory cgroup that dirties its pages. An inode
+//! belongs to one wb at a time, may have none before it is first dirtied, and may be moved to
+//! another. So there are two ways to hold a wb:
+//!
+//! | type | keeps | made by |
+//! | --- | --- | --- |
+//! | [`WbSection`] | the inode's wb what it is; no sleeping, no leaving the thread | [`Inode::wb_section`] |
+//! | [`WbRef`] | the wb alive, after its section has ended | [`WbSection::into_ref`] |
+//!
+//! C headers: [`include/linux/backing-dev.h`](srctree/include/linux/backing-dev.h),
+//! [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
+
+use crate::{
+    bindings,
+    ffi::c_ulong,
+    fs::Inode,
+    types::{
+        NotThreadSafe,
+        Opaque, //
+    },
+    writeback::kick, //
+};
+use core::{
+    marker::PhantomData,
+    ops::Deref,
+    ptr::NonNull, //
+};
+
+/// A bit of a wb's state (`enum wb_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WbState {
+    /// The backing device is registered, and its flusher may be woken.
+    Registered = bindings::wb_state_WB_registered,
+    /// The flusher is at work.
+    WritebackRunning = bindings::wb_state_WB_writeback_running,
+    /// The wb has dirty inodes.
+    HasDirtyIo = bindings::wb_state_WB_has_dirty_io,
+    /// The flusher is asked to write everything.
+    StartAll = bindings::wb_state_WB_start_all,
+    /// The flusher is asked to write dirty dropbehind pages.
+    StartDontcache = bindings::wb_state_WB_start_dontcache,
+}
+
+/// A statistic of a wb, in pages (`enum wb_stat_item`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WbStat {
+    /// Dirty pages.
+    Reclaimable = bindings::wb_stat_item_WB_RECLAIMABLE,
+    /// Pages under writeback.
+    Writeback = bindings::wb_stat_item_WB_WRITEBACK,
+    /// Pages dirtied since the wb was made.
+    Dirtied = bindings::wb_stat_item_WB_DIRTIED,
+    /// Pages written since the wb was made.
+    Written = bindings::wb_stat_item_WB_WRITTEN,
+    /// Dirty pages of dropbehind folios.
+    DontcacheDirty = bindings::wb_stat_item_WB_DONTCACHE_DIRTY,
+}
+
+/// The writeback of a backing device, or of one memory cgroup on it (`struct bdi_writeback`).
+///
+/// # Invariants
+///
+/// Instances are initialised and not freed for as long as a reference to them exists.
+#[repr(transparent)]
+pub struct BdiWriteback(Opaque<bindings::bdi_writeback>);
+
+// SAFETY: State bits and statistics are atomic; a wb has no thread affinity.
+unsafe impl Sync for BdiWriteback {}
+
+impl BdiWriteback {
+    /// Makes a reference of a pointer that C hands over.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at a wb that is initialised and is not freed for `'a`.
+    #[inline]
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::bdi_writeback) -> &'a Self {
+        // SAFETY: The caller promises a live wb for `'a`, and `Self` is transparent over it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// The pointer that C knows the wb by.
+    #[inline]
+    pub fn as_raw(&self) -> *mut bindings::bdi_writeback {
+        self.0.get()
+    }
+
+    #[inline]
+    fn state(&self) -> *mut c_ulong {
+        // SAFETY: The wb is live by the type invariants, so its field can be named.
+        unsafe { &raw mut (*self.as_raw()).state }
+    }
+
+    #[inline]
+    fn stat(&self, item: WbStat) -> *mut bindings::percpu_counter {
+        // SAFETY: The wb is live by the type invariants, and `WbStat` names only items that exist.
+        unsafe {
+            (&raw mut (*self.as_raw()).stat)
+                .cast::<bindings::percpu_counter>()
+                .add(item as usize)
+        }
+    }
+
+    /// Whether `bit` is set. Unordered.
+    ///
+    /// C counterpart: `test_bit()` on `wb->state`.
+    #[inline]
+    pub fn test(&self, bit: WbState) -> bool {
+        // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
+        unsafe { bindings::test_bit(bit as usize, self.state()) }
+    }
+
+    /// Sets `bit`, and says whether it was set before. A full barrier.
+    ///
+    /// C counterpart: `test_and_set_bit()` on `wb->state`.
+    #[inline]
+    pub fn test_and_set(&self, bit: WbState) -> bool {
+        // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
+        unsafe { bindings::test_and_set_bit(bit as usize, self.state()) }
+    }
+
+    /// Clears `bit`, and says whether it was set before. A full barrier.
+    ///
+    /// C counterpart: `test_and_clear_bit()` on `wb->state`.
+    #[inline]
+    pub fn test_and_clear(&self, bit: WbState) -> bool {
+        // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
+        unsafe { bindings::test_and_clear_bit(bit as usize, self.state()) }
+    }
+
+    /// The exact sum of `item` over all CPUs, in pages. Takes the counter's lock and visits every
+    /// CPU, so not for hot paths. May be below zero while changes on two CPUs are under way.
+    ///
+    /// C counterpart: `wb_stat_sum()`, which cuts off below zero.
+    #[inline]
+    pub fn stat_sum(&self, item: WbStat) -> i64 {
+        // SAFETY: `stat()` points at an initialised counter of a live wb.
+        unsafe { bindings::percpu_counter_sum(self.stat(item)) }
+    }
+
+    /// Adds `pages` to the count of dirty dropbehind pages.
+    ///
+    /// That counter is only ever read as an exact sum. So the change stays with this CPU and,
+    /// other than C's batches, needs the counter's lock for no folio however large.
+    ///
+    /// Context: any.
+    ///
+    /// C counterpart: `wb_stat_mod(wb, WB_DONTCACHE_DIRTY, pages)`.
+    #[inline]
+    pub fn add_dontcache_dirty(&self, pages: i64) {
+        // SAFETY: `stat()` points at an initialised counter of a live wb.
+        unsafe { bindings::percpu_counter_add_local(self.stat(WbStat::DontcacheDirty), pages) };
+    }
+}
+
+impl kick::Wb for BdiWriteback {
+    #[inline(always)]
+    fn order_after_dirtying(&self) {
+        // SAFETY: A barrier is always safe.
+        unsafe { bindings::smp_mb__after_atomic() };
+    }
+
+    #[inline(always)]
+    fn has_dirty_io(&self) -> bool {
+        self.test(WbState::HasDirtyIo)
+    }
+
+    #[inline(always)]
+    fn is_pending(&self) -> bool {
+        self.test(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn test_and_set_pending(&self) -> bool {
+        self.test_and_set(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn test_and_clear_pending(&self) -> bool {
+        self.test_and_clear(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn dontcache_dirty(&self) -> i64 {
+        self.stat_sum(WbStat::DontcacheDirty)
+    }
+}
+
+/// A section in which an inode keeps its wb.
+///
+/// Begins with [`Inode::wb_section`] and ends when it is dropped. The code in between must not
+/// sleep, and interrupts may be off. It stays on its thread: the section is an RCU read-side
+/// critical section, and during a move of the inode it holds the lock of its page cache.
+///
+/// # Invariants
+///
+/// - `unlocked_inode_to_wb_begin()` was called for `inode`, and filled `cookie`.
+/// - `wb` is what it returned: null, or the inode's wb until the section ends.
+pub struct WbSection<'a> {
+    inode: &'a Inode,
+    wb: *mut bindings::bdi_writeback,
+    cookie: bindings::wb_lock_cookie,
+    _not_send: NotThreadSafe,
+}
+
+impl<'a> WbSection<'a> {
+    #[inline(always)]
+    pub(crate) fn begin(inode: &'a Inode) -> Self {
+        let mut cookie = bindings::wb_lock_cookie {
+            locked: false,
+            flags: 0,
+        };
+        // SAFETY: The inode is live by its invariants, and `cookie` is ours to be written.
+        let wb = unsafe { bindings::unlocked_inode_to_wb_begin(inode.as_raw(), &mut cookie) };
+        // INVARIANT: The section was begun right above; `wb` is what that returned.
+        Self {
+            inode,
+            wb,
+            cookie,
+            _not_send: NotThreadSafe,
+        }
+    }
+
+    /// The inode's wb. None if the inode was never dirtied.
+    #[inline(always)]
+    pub fn wb(&self) -> Option<&BdiWriteback> {
+        // SAFETY: By the type invariants `wb` is null or the inode's wb. The inode holds a
+        // reference on its wb, and keeps the wb until the section ends, which the borrow of
+        // `self` outlasts.
+        unsafe { self.wb.cast::<BdiWriteback>().as_ref() }
+    }
+
+    /// Ends the section and keeps the wb. None if the inode has none.
+    ///
+    /// What sleeps, or takes locks that enable interrupts, can be done with the [`WbRef`].
+    ///
+    /// C counterpart: `wb_get()` and `unlocked_inode_to_wb_end()`.
+    #[inline(always)]
+    pub fn into_ref(self) -> Option<WbRef<'a>> {
+        let wb = NonNull::new(self.wb)?;
+        // SAFETY: The section has not ended, so the inode's own reference keeps the wb alive while
+        // another is taken.
+        unsafe { bindings::wb_get(wb.as_ptr()) };
+        // INVARIANT: `wb_get()` took the reference that the instance owns.
+        Some(WbRef {
+            wb,
+            _inode: PhantomData,
+        })
+    }
+}
+
+impl Drop for WbSection<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants the section was begun for this inode with this cookie,
+        // and it ends once: here.
+        unsafe { bindings::unlocked_inode_to_wb_end(self.inode.as_raw(), &mut self.cookie) };
+    }
+}
+
+/// A counted reference to the wb that an inode had in a [`WbSection`].
+///
+/// Keeps the wb alive, not the inode's: the inode may have moved on. The wb of the device itself
+/// is not counted but lives inside the device, which the borrowed inode keeps; hence the lifetime.
+///
+/// # Invariants
+///
+/// `wb` is live, and the instance owns a reference on it.
+pub struct WbRef<'a> {
+    wb: NonNull<bindings::bdi_writeback>,
+    _inode: PhantomData<&'a Inode>,
+}
+
+// SAFETY: `wb_put()` may be called from any thread, and a wb is `Sync`.
+unsafe impl Send for WbRef<'_> {}
+
+// SAFETY: What a shared `WbRef` gives access to is `Sync`.
+unsafe impl Sync for WbRef<'_> {}
+
+impl WbRef<'_> {
+    /// Wakes the flusher, if the device is still registered.
+    ///
+    /// Context: any but hard interrupts, with interrupts enabled; so never inside a [`WbSection`],
+    /// and a `WbRef` comes into being only when its section has ended.
+    ///
+    /// C counterpart: `wb_wakeup()`.
+    #[inline(always)]
+    pub fn wakeup(&self) {
+        // SAFETY: The wb is live by the type invariants.
+        unsafe { bindings::rust_wb_wakeup(self.wb.as_ptr()) };
+    }
+}
+
+impl Deref for WbRef<'_> {
+    type Target = BdiWriteback;
+
+    #[inline]
+    fn deref(&self) -> &BdiWriteback {
+        // SAFETY: The wb is live by the type invariants for as long as `self` is borrowed.
+        unsafe { BdiWriteback::from_raw(self.wb.as_ptr()) }
+    }
+}
+
+impl Drop for WbRef<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants the instance owns the reference that is dropped here.
+        unsafe { bindings::wb_put(self.wb.as_ptr()) };
+    }
+}

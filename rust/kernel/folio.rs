@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Folios.
+//!
+//! A folio is one or more physically contiguous pages of the page cache that are handled as one.
+//! Three types say how much the code at hand may do with it:
+//!
+//! | type | what holds | what it allows |
+//! | --- | --- | --- |
+//! | [`&Folio`](Folio) | the folio is not freed | read its flags; they may change at any time |
+//! | [`&LockedFolio`](LockedFolio) | ... and the current context holds its lock | what C asserts the lock for |
+//! | [`FolioGuard`] | ... and this guard is what holds the lock | the same, and unlocks when dropped |
+//!
+//! C headers: [`include/linux/page-flags.h`](srctree/include/linux/page-flags.h),
+//! [`include/linux/pagemap.h`](srctree/include/linux/pagemap.h)
+
+use crate::{
+    bindings,
+    sync::aref::AlwaysRefCounted,
+    types::{
+        NotThreadSafe,
+        Opaque, //
+    },
+};
+use core::{
+    ops::Deref,
+    ptr::NonNull, //
+};
+
+/// A folio of the page cache (`struct folio`).
+///
+/// Its flags are read one by one and without order. Unless its lock is held, any of them may have
+/// changed by the time that the caller looks at the answer.
+///
+/// # Invariants
+///
+/// Instances have a reference count above zero for as long as a reference to them exists.
+#[repr(transparent)]
+pub struct Folio(Opaque<bindings::folio>);
+
+// SAFETY: A folio has no thread affinity; every operation below is atomic or done under its lock.
+unsafe impl Send for Folio {}
+
+// SAFETY: The methods of `&Folio` read flags and change reference counts atomically.
+unsafe impl Sync for Folio {}
+
+// SAFETY: `folio_get()` and `folio_put()` change the count that keeps the folio from being freed,
+// and every folio has that count.
+unsafe impl AlwaysRefCounted for Folio {
+    #[inline]
+    fn inc_ref(&self) {
+        // SAFETY: `self` exists, so by the type invariants its reference count is above zero.
+        unsafe { bindings::folio_get(self.as_raw()) };
+    }
+
+    #[inline]
+    unsafe fn dec_ref(obj: NonNull<Self>) {
+        // SAFETY: The caller owns the reference that is dropped here.
+        unsafe { bindings::folio_put(obj.as_ptr().cast()) };
+    }
+}
+
+impl Folio {
+    /// Makes a reference of a pointer that C hands over.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at a folio whose reference count stays above zero for `'a`.
+    #[inline]
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::folio) -> &'a Self {
+        // SAFETY: The caller promises a live folio for `'a`, and `Self` is transparent over it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// The pointer that C knows the folio by.
+    #[inline]
+    pub fn as_raw(&self) -> *mut bindings::folio {
+        self.0.get()
+    }
+
+    /// How many pages of `PAGE_SIZE` bytes the folio has. Stable only while it cannot be split:
+    /// under its lock, or while it has more references than the page cache's.
+    ///
+    /// C counterpart: `folio_nr_pages()`.
+    #[inline]
+    pub fn nr_pages(&self) -> usize {
+        // SAFETY: The folio is live by the type invariants.
+        unsafe { bindings::folio_nr_pages(self.as_raw()) }
+    }
+
+    /// Whether the folio has data that its device does not have (`PG_dirty`).
+    ///
+    /// C counterpart: `folio_test_dirty()`.
+    #[inline]
+    pub fn test_dirty(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
+        unsafe { bindings::folio_test_dirty(self.as_raw()) }
+    }
+
+    /// Whether every byte of the folio is as new as its device's (`PG_uptodate`). Reads of the
+    /// folio's data that follow are ordered after the test.
+    ///
+    /// C counterpart: `folio_test_uptodate()`.
+    #[inline]
+    pub fn test_uptodate(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
+        unsafe { bindings::folio_test_uptodate(self.as_raw()) }
+    }
+
+    /// Whether the folio is on its way to its device (`PG_writeback`).
+    ///
+    /// C counterpart: `folio_test_writeback()`.
+    #[inline]
+    pub fn test_writeback(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
+        unsafe { bindings::folio_test_writeback(self.as_raw()) }
+    }
+
+    /// Whether the folio is to leave the page cache once it is clean (`PG_dropbehind`).
+    ///
+    /// C counterpart: `folio_test_dropbehind()`.
+    #[inline]
+    pub fn test_dropbehind(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
+        unsafe { bindings::folio_test_dropbehind(self.as_raw()) }
+    }
+
+    /// Whether anybody holds the folio's lock (`PG_locked`).
+    ///
+    /// C counterpart: `folio_test_locked()`.
+    #[inline]
+    pub fn test_locked(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
+        unsafe { bindings::folio_test_locked(self.as_raw()) }
+    }
+
+    /// Locks the folio, and sleeps until it can.
+    ///
+    /// Context: may sleep. The caller holds no lock of a folio of higher index.
+    ///
+    /// C counterpart: `folio_lock()`.
+    #[inline]
+    pub fn lock(&self) -> FolioGuard<'_> {
+        // SAFETY: The folio is live by the type invariants.
+        unsafe { bindings::folio_lock(self.as_raw()) };
+        // INVARIANT: `folio_lock()` returns with the lock held, and the guard has it from here.
+        FolioGuard {
+            folio: self,
+            _not_send: NotThreadSafe,
+        }
+    }
+
+    /// Locks the folio if nobody holds its lock.
+    ///
+    /// Context: any.
+    ///
+    /// C counterpart: `folio_trylock()`.
+    #[inline]
+    pub fn try_lock(&self) -> Option<FolioGuard<'_>> {
+        // SAFETY: The folio is live by the type invariants.
+        if unsafe { bindings::folio_trylock(self.as_raw()) } {
+            // INVARIANT: `folio_trylock()` took the lock, and the guard has it from here.
+            Some(FolioGuard {
+                folio: self,
+                _not_send: NotThreadSafe,
+            })
+        } else {
+            None
+        }
+    }
+}
+
+/// A folio whose lock the current context holds.
+///
+/// Only ever seen behind a reference: from a [`FolioGuard`], or adopted from C by
+/// [`LockedFolio::assume_locked`]. A reference cannot be sent to another thread.
+///
+/// # Invariants
+///
+/// The folio's lock is held by the current context for as long as a reference to an instance
+/// exists.
+#[repr(transparent)]
+pub struct LockedFolio {
+    folio: Folio,
+    _not_send: NotThreadSafe,
+}
+
+impl Deref for LockedFolio {
+    type Target = Folio;
+
+    #[inline]
+    fn deref(&self) -> &Folio {
+        &self.folio
+    }
+}
+
+impl LockedFolio {
+    /// Adopts a folio that C has locked.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at a folio whose lock the current context holds for the whole of `'a`.
+    #[inline]
+    pub unsafe fn assume_locked<'a>(ptr: *mut bindings::folio) -> &'a Self {
+        // INVARIANT: The caller promises the lock for `'a`.
+        // SAFETY: A locked folio is live, and `Self` is transparent over it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// Marks the folio as one to leave the page cache once it is clean.
+    ///
+    /// For a folio that is clean: the counter of dirty dropbehind pages follows changes of the
+    /// dirty flag, not this one.
+    ///
+    /// C counterpart: `folio_set_dropbehind()`.
+    #[inline]
+    pub fn set_dropbehind(&self) {
+        // SAFETY: The folio is live by the type invariants; the flag is set atomically.
+        unsafe { bindings::folio_set_dropbehind(self.as_raw()) };
+    }
+
+    /// Takes the dropbehind flag away, and says whether it was set.
+    ///
+    /// C counterpart: `folio_test_clear_dropbehind()`.
+    #[inline]
+    pub fn test_clear_dropbehind(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::folio_test_clear_dropbehind(self.as_raw()) }
+    }
+}
+
+/// The lock of a folio. Dropping it unlocks the folio.
+///
+/// # Invariants
+///
+/// The lock of `folio` is held, and it is this guard's to release.
+#[must_use = "the folio unlocks when the guard is dropped"]
+pub struct FolioGuard<'a> {
+    folio: &'a Folio,
+    _not_send: NotThreadSafe,
+}
+
+impl Deref for FolioGuard<'_> {
+    type Target = LockedFolio;
+
+    #[inline]
+    fn deref(&self) -> &LockedFolio {
+        // SAFETY: By the type invariants the lock is held for as long as `self` is borrowed.
+        unsafe { LockedFolio::assume_locked(self.folio.as_raw()) }
+    }
+}
+
+impl Drop for FolioGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants the lock is held and ours to release.
+        unsafe { bindings::folio_unlock(self.folio.as_raw()) };
+    }
+}

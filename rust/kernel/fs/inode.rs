@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Inodes and their page cache, as far as writeback needs them.
+//!
+//! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
+
+use crate::{
+    backing_dev::WbSection,
+    bindings,
+    types::Opaque, //
+};
+
+/// A file's inode (`struct inode`).
+///
+/// # Invariants
+///
+/// Instances are initialised and not freed for as long as a reference to them exists.
+#[repr(transparent)]
+pub struct Inode(Opaque<bindings::inode>);
+
+// SAFETY: The methods below synchronise by themselves; an inode has no thread affinity.
+unsafe impl Sync for Inode {}
+
+impl Inode {
+    /// Makes a reference of a pointer that C hands over.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at an inode that is initialised and is not freed for `'a`.
+    #[inline]
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::inode) -> &'a Self {
+        // SAFETY: The caller promises a live inode for `'a`, and `Self` is transparent over it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// The pointer that C knows the inode by.
+    #[inline]
+    pub fn as_raw(&self) -> *mut bindings::inode {
+        self.0.get()
+    }
+
+    /// Begins a section in which the inode keeps the wb that it has.
+    ///
+    /// Context: any; the section itself must not sleep.
+    ///
+    /// C counterpart: `unlocked_inode_to_wb_begin()`.
+    #[inline]
+    pub fn wb_section(&self) -> WbSection<'_> {
+        WbSection::begin(self)
+    }
+}
+
+/// The page cache of an inode (`struct address_space`).
+///
+/// # Invariants
+///
+/// Instances belong to an inode, and neither is freed for as long as a reference to them exists.
+#[repr(transparent)]
+pub struct AddressSpace(Opaque<bindings::address_space>);
+
+// SAFETY: The methods below read what does not change while the inode lives.
+unsafe impl Sync for AddressSpace {}
+
+impl AddressSpace {
+    /// Makes a reference of a pointer that C hands over.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at the page cache of an inode (not at the swap cache), and that inode must
+    /// not be freed for `'a`.
+    #[inline]
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::address_space) -> &'a Self {
+        // SAFETY: The caller promises a live page cache for `'a`, and `Self` is transparent over
+        // it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// The pointer that C knows the page cache by.
+    #[inline]
+    pub fn as_raw(&self) -> *mut bindings::address_space {
+        self.0.get()
+    }
+
+    /// The inode whose pages these are.
+    ///
+    /// C counterpart: `mapping->host`.
+    #[inline]
+    pub fn host(&self) -> &Inode {
+        // SAFETY: By the type invariants the page cache belongs to a live inode, which `host` has
+        // pointed at since it was initialised.
+        unsafe { Inode::from_raw((*self.as_raw()).host) }
+    }
+
+    /// Whether dirty pages of this page cache are accounted and written back.
+    ///
+    /// C counterpart: `mapping_can_writeback()`.
+    #[inline]
+    pub fn can_writeback(&self) -> bool {
+        // SAFETY: By the type invariants the inode is live, and so is its superblock's bdi.
+        unsafe { bindings::mapping_can_writeback(self.as_raw()) }
+    }
+}
