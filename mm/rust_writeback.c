@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which writeback core is active: the one in Rust or the one in C.
+ */
+#include <linux/moduleparam.h>
+#include <linux/rust_writeback.h>
+#include <linux/string.h>
+
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "rust_writeback."
+
+#ifdef CONFIG_RUST_WRITEBACK_AB
+DEFINE_STATIC_KEY_TRUE(rust_writeback_key);
+
+/* Runs before any file system is mounted; later the parameter is read-only. */
+static int core_set(const char *val, const struct kernel_param *kp)
+{
+	if (!val)
+		return -EINVAL;
+	if (!strcmp(val, "rust"))
+		static_branch_enable(&rust_writeback_key);
+	else if (!strcmp(val, "c"))
+		static_branch_disable(&rust_writeback_key);
+	else
+		return -EINVAL;
+	return 0;
+}
+#else
+static int core_set(const char *val, const struct kernel_param *kp)
+{
+	return val && !strcmp(val, "rust") ? 0 : -EINVAL;
+}
+#endif
+
+static int core_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%s\n", rust_writeback_active() ? "rust" : "c");
+}
+
+static const struct kernel_param_ops core_ops = {
+	.set = core_set,
+	.get = core_get,
+};
+
+module_param_cb(core, &core_ops, NULL, 0444);
+MODULE_PARM_DESC(core, "Writeback core: rust (default) or c");

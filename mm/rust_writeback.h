@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The writeback core in Rust: its hooks, as the C that they stand in sees them.
+ *
+ * A hook returns true when the Rust core has done the work, and the C beside
+ * it is skipped. Without CONFIG_RUST_WRITEBACK all of them are constant false.
+ */
+#ifndef _LINUX_RUST_WRITEBACK_H
+#define _LINUX_RUST_WRITEBACK_H
+
+#include <linux/jump_label.h>
+#include <linux/types.h>
+
+struct address_space;
+struct bdi_writeback;
+struct folio;
+
+#ifdef CONFIG_RUST_WRITEBACK
+
+/* mm/dontcache_counter.rs */
+void rust_dontcache_dirtied(struct bdi_writeback *wb, long nr);
+void rust_dontcache_cleaned(struct bdi_writeback *wb, long nr);
+void rust_dontcache_claimed(struct folio *folio, struct address_space *mapping);
+void rust_dontcache_moved(struct bdi_writeback *old_wb,
+			  struct bdi_writeback *new_wb, long nr);
+
+/* fs/dontcache_kick.rs */
+void rust_dontcache_kick(struct address_space *mapping);
+s64 rust_dontcache_consume(struct bdi_writeback *wb);
+
+/* fs/rust_flusher.h, for the Rust core */
+void rust_wb_wakeup(struct bdi_writeback *wb);
+
+/* fs/rust_flusher.h, for tests: what the flusher does with a kick */
+long dontcache_test_flush(struct bdi_writeback *wb);
+
+#ifdef CONFIG_RUST_WRITEBACK_AB
+DECLARE_STATIC_KEY_TRUE(rust_writeback_key);
+
+/* Which core is active: true for Rust, false for C. Fixed at boot. */
+static inline bool rust_writeback_active(void)
+{
+	return static_branch_likely(&rust_writeback_key);
+}
+#else
+static inline bool rust_writeback_active(void)
+{
+	return true;
+}
+#endif
+
+/* A dropbehind folio of @nr pages became dirty on @wb. */
+static __always_inline bool
+rust_account_dontcache_dirtied(struct bdi_writeback *wb, long nr)
+{
+	if (!rust_writeback_active())
+		return false;
+	rust_dontcache_dirtied(wb, nr);
+	return true;
+}
+
+/* A dropbehind folio of @nr pages stopped being dirty on @wb. */
+static __always_inline bool
+rust_account_dontcache_cleaned(struct bdi_writeback *wb, long nr)
+{
+	if (!rust_writeback_active())
+		return false;
+	rust_dontcache_cleaned(wb, nr);
+	return true;
+}
+
+/* An ordinary lookup took dropbehind away from @folio of @mapping. */
+static __always_inline bool
+rust_account_dontcache_claimed(struct folio *folio,
+			       struct address_space *mapping)
+{
+	if (!rust_writeback_active())
+		return false;
+	rust_dontcache_claimed(folio, mapping);
+	return true;
+}
+
+/* The inode of a dirty dropbehind folio of @nr pages gets another wb. */
+static __always_inline bool
+rust_account_dontcache_moved(struct bdi_writeback *old_wb,
+			     struct bdi_writeback *new_wb, long nr)
+{
+	if (!rust_writeback_active())
+		return false;
+	rust_dontcache_moved(old_wb, new_wb, nr);
+	return true;
+}
+
+#else /* CONFIG_RUST_WRITEBACK */
+
+static inline bool rust_writeback_active(void)
+{
+	return false;
+}
+
+static inline bool
+rust_account_dontcache_dirtied(struct bdi_writeback *wb, long nr)
+{
+	return false;
+}
+
+static inline bool
+rust_account_dontcache_cleaned(struct bdi_writeback *wb, long nr)
+{
+	return false;
+}
+
+static inline bool
+rust_account_dontcache_claimed(struct folio *folio,
+			       struct address_space *mapping)
+{
+	return false;
+}
+
+static inline bool
+rust_account_dontcache_moved(struct bdi_writeback *old_wb,
+			     struct bdi_writeback *new_wb, long nr)
+{
+	return false;
+}
+
+static inline void rust_dontcache_kick(struct address_space *mapping)
+{
+}
+
+#endif /* CONFIG_RUST_WRITEBACK */
+
+#endif /* _LINUX_RUST_WRITEBACK_H */
