@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+// compile error: E0382
+
+//! Taking the counted reference ends the section.
+
+use kernel::fs::Inode;
+
+/// The inode may have another wb by then.
+pub fn misuse(inode: &Inode) -> bool {
+    let section = inode.wb_section();
+    let _wb = section.into_ref();
+    section.wb().is_some()
+}

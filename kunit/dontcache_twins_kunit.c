@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The C and the Rust core, driven through the same random operations on two
+ * file systems that are twins; whatever can be seen of them must be the same.
+ *
+ * The operations are the kernel's own functions with our hooks in them, and
+ * the file system below is as small as one with writeback can be: its pages
+ * are written nowhere.
+ */
+#include <kunit/test.h>
+#include <linux/backing-dev.h>
+#include <linux/fs.h>
+#include <linux/fs_context.h>
+#include <linux/mount.h>
+#include <linux/pagemap.h>
+#include <linux/prandom.h>
+#include <linux/pseudo_fs.h>
+#include <linux/rust_writeback.h>
+#include <linux/writeback.h>
+
+#define TWIN_MAGIC	0x7477696e
+#define NR_PAGES	16
+#define NR_STEPS	200
+#define NR_SEQUENCES	64
+
+enum core { CORE_C, CORE_RUST };
+
+static void set_core(enum core core)
+{
+	if (core == CORE_RUST)
+		static_branch_enable(&rust_writeback_key);
+	else
+		static_branch_disable(&rust_writeback_key);
+}
+
+static int twin_writepages(struct address_space *mapping,
+			   struct writeback_control *wbc)
+{
+	struct folio *folio = NULL;
+	int error = 0;
+
+	while ((folio = writeback_iter(mapping, wbc, folio, &error))) {
+		folio_start_writeback(folio);
+		folio_unlock(folio);
+		folio_end_writeback(folio);
+	}
+	return error;
+}
+
+static const struct address_space_operations twin_aops = {
+	.dirty_folio	= filemap_dirty_folio,
+	.writepages	= twin_writepages,
+};
+
+static int twin_init_fs_context(struct fs_context *fc)
+{
+	return init_pseudo(fc, TWIN_MAGIC) ? 0 : -ENOMEM;
+}
+
+static struct file_system_type twin_fs_type = {
+	.name			= "dontcache_twin",
+	.init_fs_context	= twin_init_fs_context,
+	.kill_sb		= kill_anon_super,
+};
+
+struct twin {
+	struct vfsmount		*mnt;
+	struct inode		*inode;
+	struct address_space	*mapping;
+	struct bdi_writeback	*wb;
+};
+
+/*
+ * Without WB_registered nobody wakes the flusher, and all that happens to the
+ * twin is what the test does to it.
+ */
+static void twin_init(struct kunit *test, struct twin *twin)
+{
+	struct super_block *sb;
+
+	twin->mnt = kern_mount(&twin_fs_type);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, twin->mnt);
+	sb = twin->mnt->mnt_sb;
+	KUNIT_ASSERT_EQ(test, super_setup_bdi(sb), 0);
+	twin->wb = &sb->s_bdi->wb;
+
+	twin->inode = new_inode(sb);
+	KUNIT_ASSERT_NOT_NULL(test, twin->inode);
+	twin->inode->i_ino = get_next_ino();
+	twin->inode->i_mode = S_IFREG | 0600;
+	i_size_write(twin->inode, NR_PAGES * PAGE_SIZE);
+	insert_inode_hash(twin->inode);
+	twin->mapping = twin->inode->i_mapping;
+	twin->mapping->a_ops = &twin_aops;
+	mapping_set_gfp_mask(twin->mapping, GFP_KERNEL);
+	clear_bit(WB_registered, &twin->wb->state);
+}
+
+static void twin_exit(struct twin *twin)
+{
+	set_bit(WB_registered, &twin->wb->state);
+	truncate_inode_pages(twin->mapping, 0);
+	iput(twin->inode);
+	kern_unmount(twin->mnt);
+}
+
+enum op {
+	OP_WRITE_DONTCACHE,
+	OP_WRITE_BUFFERED,
+	OP_LOOKUP,
+	OP_CLEAN_FOR_IO,
+	OP_CANCEL,
+	OP_TRUNCATE,
+	OP_KICK,
+	OP_FLUSH,
+	NR_OPS
+};
+
+static void twin_write(struct twin *twin, pgoff_t index, fgf_t fgp)
+{
+	struct folio *folio;
+
+	folio = __filemap_get_folio(twin->mapping, index,
+				    FGP_LOCK | FGP_CREAT | fgp, GFP_KERNEL);
+	if (IS_ERR(folio))
+		return;
+	folio_mark_uptodate(folio);
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+/* The folio at @index, locked, without being looked up: that would claim it. */
+static struct folio *twin_lock(struct twin *twin, pgoff_t index)
+{
+	struct folio *folio = xa_load(&twin->mapping->i_pages, index);
+
+	if (folio)
+		folio_lock(folio);
+	return folio;
+}
+
+static long twin_step(struct twin *twin, enum op op, pgoff_t index)
+{
+	struct folio *folio;
+	long ret = 0;
+
+	switch (op) {
+	case OP_WRITE_DONTCACHE:
+		twin_write(twin, index, FGP_DONTCACHE);
+		break;
+	case OP_WRITE_BUFFERED:
+		twin_write(twin, index, 0);
+		break;
+	case OP_LOOKUP:
+		folio = filemap_get_folio(twin->mapping, index);
+		ret = !IS_ERR(folio);
+		if (ret)
+			folio_put(folio);
+		break;
+	case OP_CLEAN_FOR_IO:
+		folio = twin_lock(twin, index);
+		if (folio) {
+			ret = folio_clear_dirty_for_io(folio);
+			folio_unlock(folio);
+		}
+		break;
+	case OP_CANCEL:
+		folio = twin_lock(twin, index);
+		if (folio) {
+			folio_cancel_dirty(folio);
+			folio_unlock(folio);
+		}
+		break;
+	case OP_TRUNCATE:
+		truncate_inode_pages_range(twin->mapping, index * PAGE_SIZE,
+					   (index + 1) * PAGE_SIZE - 1);
+		break;
+	case OP_KICK:
+		/* The C core cannot kick an inode that has no wb yet. */
+		if (inode_to_wb(twin->inode))
+			filemap_dontcache_kick_writeback(twin->mapping);
+		break;
+	case OP_FLUSH:
+		ret = dontcache_test_flush(twin->wb);
+		break;
+	default:
+		break;
+	}
+	return ret;
+}
+
+struct snapshot {
+	long	ret;
+	s64	stat[NR_WB_STAT_ITEMS];
+	bool	pending;
+	bool	has_dirty_io;
+	u8	folios[NR_PAGES];
+};
+
+/* Pages that are dirty and dropbehind, by their flags. */
+static s64 twin_snapshot(struct twin *twin, long ret, struct snapshot *shot)
+{
+	s64 truth = 0;
+
+	memset(shot, 0, sizeof(*shot));
+	shot->ret = ret;
+	for (int item = 0; item < NR_WB_STAT_ITEMS; item++)
+		shot->stat[item] = percpu_counter_sum(&twin->wb->stat[item]);
+	shot->pending = test_bit(WB_start_dontcache, &twin->wb->state);
+	shot->has_dirty_io = wb_has_dirty_io(twin->wb);
+	for (pgoff_t index = 0; index < NR_PAGES; index++) {
+		struct folio *folio = xa_load(&twin->mapping->i_pages, index);
+
+		if (!folio)
+			continue;
+		shot->folios[index] = 1 | folio_test_dirty(folio) << 1 |
+				      folio_test_dropbehind(folio) << 2 |
+				      folio_test_uptodate(folio) << 3;
+		if (folio_test_dirty(folio) && folio_test_dropbehind(folio))
+			truth++;
+	}
+	return truth;
+}
+
+static void run_sequence(struct kunit *test, enum core core, u64 seed,
+			 struct snapshot *shots)
+{
+	struct rnd_state rnd;
+	struct twin twin;
+
+	set_core(core);
+	twin_init(test, &twin);
+	prandom_seed_state(&rnd, seed);
+	for (int step = 0; step < NR_STEPS; step++) {
+		enum op op = prandom_u32_state(&rnd) % NR_OPS;
+		pgoff_t index = prandom_u32_state(&rnd) % NR_PAGES;
+		long ret = twin_step(&twin, op, index);
+		s64 truth = twin_snapshot(&twin, ret, &shots[step]);
+
+		KUNIT_EXPECT_EQ_MSG(test, shots[step].stat[WB_DONTCACHE_DIRTY],
+				    truth, "core %d seed %llu step %d op %d",
+				    core, seed, step, op);
+	}
+	twin_exit(&twin);
+}
+
+static void twins_stay_alike(struct kunit *test)
+{
+	struct snapshot *shots[2];
+	long flushed = 0, counted = 0, pending = 0;
+
+	for (int core = 0; core < 2; core++) {
+		shots[core] = kunit_kcalloc(test, NR_STEPS,
+					    sizeof(struct snapshot),
+					    GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, shots[core]);
+	}
+	for (u64 seed = 1; seed <= NR_SEQUENCES; seed++) {
+		run_sequence(test, CORE_C, seed, shots[CORE_C]);
+		run_sequence(test, CORE_RUST, seed, shots[CORE_RUST]);
+		for (int step = 0; step < NR_STEPS; step++) {
+			struct snapshot *shot = &shots[CORE_RUST][step];
+
+			KUNIT_ASSERT_MEMEQ_MSG(test, &shots[CORE_C][step], shot,
+					       sizeof(*shot),
+					       "seed %llu step %d", seed, step);
+			flushed += shot->ret > 0 ? shot->ret : 0;
+			counted += shot->stat[WB_DONTCACHE_DIRTY];
+			pending += shot->pending;
+		}
+	}
+	/* Sequences in which nothing happens would be alike, too. */
+	KUNIT_EXPECT_GT(test, flushed, 0L);
+	KUNIT_EXPECT_GT(test, counted, 0L);
+	KUNIT_EXPECT_GT(test, pending, 0L);
+}
+
+/* A kick makes the flusher write, and dropbehind pages leave the cache. */
+static void kick_reaches_the_flusher(struct kunit *test)
+{
+	for (int core = CORE_C; core <= CORE_RUST; core++) {
+		struct snapshot shot;
+		struct twin twin;
+
+		set_core(core);
+		twin_init(test, &twin);
+		set_bit(WB_registered, &twin.wb->state);
+		for (pgoff_t index = 0; index < NR_PAGES; index++)
+			twin_write(&twin, index, FGP_DONTCACHE);
+		twin_snapshot(&twin, 0, &shot);
+		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], NR_PAGES);
+
+		filemap_dontcache_kick_writeback(twin.mapping);
+		flush_delayed_work(&twin.wb->dwork);
+		twin_snapshot(&twin, 0, &shot);
+		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], 0);
+		KUNIT_EXPECT_EQ(test, shot.stat[WB_RECLAIMABLE], 0);
+		KUNIT_EXPECT_FALSE(test, shot.pending);
+		KUNIT_EXPECT_TRUE(test, mapping_empty(twin.mapping));
+		twin_exit(&twin);
+	}
+}
+
+/* As after a direct write: the inode has no wb, and that is no error. */
+static void kick_without_wb_does_nothing(struct kunit *test)
+{
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	KUNIT_ASSERT_NULL(test, twin.inode->i_wb);
+	filemap_dontcache_kick_writeback(twin.mapping);
+	KUNIT_EXPECT_FALSE(test, test_bit(WB_start_dontcache, &twin.wb->state));
+	twin_exit(&twin);
+}
+
+/* All pages of a large folio count, and none of them is left in a batch. */
+static void large_folio_counts_its_pages(struct kunit *test)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL, 9);
+	struct twin twin;
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	folio_set_dropbehind(folio);
+	for (int core = CORE_C; core <= CORE_RUST; core++) {
+		struct snapshot shot;
+
+		set_core(core);
+		twin_init(test, &twin);
+		folio_account_cleaned(folio, twin.wb);
+		twin_snapshot(&twin, 0, &shot);
+		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], -512);
+		KUNIT_EXPECT_EQ(test, shot.stat[WB_RECLAIMABLE], -512);
+		/* Undo: the wb is not to be freed with a residue. */
+		wb_stat_mod(twin.wb, WB_DONTCACHE_DIRTY, 512);
+		wb_stat_mod(twin.wb, WB_RECLAIMABLE, 512);
+		lruvec_stat_mod_folio(folio, NR_FILE_DIRTY, 512);
+		zone_stat_mod_folio(folio, NR_ZONE_WRITE_PENDING, 512);
+		twin_exit(&twin);
+	}
+	folio_clear_dropbehind(folio);
+	folio_put(folio);
+}
+
+static bool core_before;
+
+static int dontcache_twins_init(struct kunit *test)
+{
+	core_before = rust_writeback_active();
+	return 0;
+}
+
+static void dontcache_twins_exit(struct kunit *test)
+{
+	set_core(core_before ? CORE_RUST : CORE_C);
+}
+
+static struct kunit_case dontcache_twins_cases[] = {
+	KUNIT_CASE_SLOW(twins_stay_alike),
+	KUNIT_CASE(kick_reaches_the_flusher),
+	KUNIT_CASE(kick_without_wb_does_nothing),
+	KUNIT_CASE(large_folio_counts_its_pages),
+	{}
+};
+
+static struct kunit_suite dontcache_twins_suite = {
+	.name		= "dontcache_twins",
+	.init		= dontcache_twins_init,
+	.exit		= dontcache_twins_exit,
+	.test_cases	= dontcache_twins_cases,
+};
+
+kunit_test_suite(dontcache_twins_suite);

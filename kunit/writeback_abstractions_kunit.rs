@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The safe abstractions over folios and backing devices, on the real things.
+
+use kernel::prelude::*;
+
+#[kunit_tests(rust_writeback_abstractions)]
+mod tests {
+    use kernel::{
+        alloc::flags::GFP_KERNEL,
+        backing_dev::{
+            BdiWriteback,
+            WbStat,
+            WbState, //
+        },
+        bindings,
+        folio::Folio,
+        page::Page,
+        sync::aref::ARef,
+        writeback::kick::{
+            consume,
+            kick, //
+        }, //
+    };
+
+    /// The wb of file systems that have no writeback: nobody wakes its flusher.
+    fn idle_wb() -> &'static BdiWriteback {
+        // SAFETY: `noop_backing_dev_info` is initialised at boot and never freed.
+        unsafe { BdiWriteback::from_raw(&raw mut bindings::noop_backing_dev_info.wb) }
+    }
+
+    /// A page is a folio of one page.
+    fn folio_of(page: &Page) -> &Folio {
+        // SAFETY: `page` owns a reference on the page, for as long as it is borrowed.
+        unsafe { Folio::from_raw(page.as_ptr().cast()) }
+    }
+
+    #[test]
+    fn state_bits_are_what_c_sees() -> Result {
+        let wb = idle_wb();
+        assert!(!wb.test(WbState::StartDontcache));
+        assert!(!wb.test_and_set(WbState::StartDontcache));
+        assert!(wb.test_and_set(WbState::StartDontcache));
+        // SAFETY: The wb is never freed; nobody else uses this bit of it.
+        let state = unsafe { (*wb.as_raw()).state };
+        assert!(state & (1 << bindings::wb_state_WB_start_dontcache) != 0);
+        assert!(wb.test_and_clear(WbState::StartDontcache));
+        assert!(!wb.test_and_clear(WbState::StartDontcache));
+        assert!(!wb.test(WbState::StartDontcache));
+        Ok(())
+    }
+
+    #[test]
+    fn the_counter_sums_exactly() -> Result {
+        let wb = idle_wb();
+        for pages in [1, 512, 1 << 20, -1, -512, -(1 << 20)] {
+            let before = wb.stat_sum(WbStat::DontcacheDirty);
+            wb.add_dontcache_dirty(pages);
+            assert_eq!(wb.stat_sum(WbStat::DontcacheDirty), before + pages);
+        }
+        assert_eq!(wb.stat_sum(WbStat::DontcacheDirty), 0);
+        assert_eq!(wb.stat_sum(WbStat::Reclaimable), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_kick_needs_dirty_io_and_is_consumed_once() -> Result {
+        let wb = idle_wb();
+        assert!(!kick(wb));
+        assert!(!wb.test_and_set(WbState::HasDirtyIo));
+        assert!(kick(wb));
+        assert!(!kick(wb));
+        wb.add_dontcache_dirty(3);
+        assert_eq!(consume(wb), 3);
+        assert_eq!(consume(wb), 0);
+        wb.add_dontcache_dirty(-3);
+        assert!(wb.test_and_clear(WbState::HasDirtyIo));
+        Ok(())
+    }
+
+    #[test]
+    fn a_guard_holds_the_lock_of_a_folio() -> Result {
+        let page = Page::alloc_page(GFP_KERNEL)?;
+        let folio = folio_of(&page);
+        assert!(!folio.test_locked());
+        {
+            let locked = folio.lock();
+            assert!(locked.test_locked());
+            assert!(folio.try_lock().is_none());
+        }
+        assert!(!folio.test_locked());
+        assert!(folio.try_lock().is_some());
+        assert!(!folio.test_locked());
+        Ok(())
+    }
+
+    #[test]
+    fn flags_of_a_folio() -> Result {
+        let page = Page::alloc_page(GFP_KERNEL)?;
+        let folio = folio_of(&page);
+        assert_eq!(folio.nr_pages(), 1);
+        assert!(!folio.test_dirty());
+        assert!(!folio.test_uptodate());
+        assert!(!folio.test_writeback());
+        assert!(!folio.test_dropbehind());
+        let locked = folio.lock();
+        locked.set_dropbehind();
+        assert!(folio.test_dropbehind());
+        assert!(locked.test_clear_dropbehind());
+        assert!(!locked.test_clear_dropbehind());
+        Ok(())
+    }
+
+    #[test]
+    fn a_counted_reference_keeps_a_folio() -> Result {
+        let page = Page::alloc_page(GFP_KERNEL)?;
+        let kept: ARef<Folio> = folio_of(&page).into();
+        drop(page);
+        let guard = kept.lock();
+        assert!(guard.test_locked());
+        Ok(())
+    }
+}
