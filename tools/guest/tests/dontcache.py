@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the guest tests share: file systems, DONTCACHE writes, and what to look at."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+RWF_DONTCACHE = 0x80
+PAGE = mmap.PAGESIZE
+MIB = 1 << 20
+
+NVME = os.environ["NVME"]
+MOUNT = Path("/tmp/mnt")
+DEBUGFS = Path("/sys/kernel/debug/rust_writeback")
+TRACEFS = Path("/sys/kernel/tracing")
+CGROUPS = Path("/sys/fs/cgroup")
+
+MKFS = {
+    "xfs": ["mkfs.xfs", "-q", "-f"],
+    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+}
+
+
+def run(*command: str | Path) -> str:
+    """Runs a command that has to succeed, and returns its output."""
+    done = subprocess.run(
+        [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode == 0, f"{command[0]} exited with {done.returncode}: {done.stdout}"
+    return done.stdout
+
+
+def core() -> str:
+    """The active writeback core: rust or c."""
+    return (DEBUGFS / "core").read_text().strip()
+
+
+@contextlib.contextmanager
+def file_system(kind: str) -> Iterator[Path]:
+    """A fresh file system of this kind on the test drive."""
+    run(*MKFS[kind], NVME)
+    MOUNT.mkdir(exist_ok=True)
+    run("mount", "-t", kind, NVME, MOUNT)
+    try:
+        yield MOUNT
+    finally:
+        run("umount", MOUNT)
+
+
+def remount(kind: str) -> None:
+    """Forgets all that is cached of the file system."""
+    run("umount", MOUNT)
+    run("mount", "-t", kind, NVME, MOUNT)
+
+
+def pattern(offset: int, length: int) -> bytes:
+    """Data that tells its own place in the file."""
+    words = range(offset // 8, (offset + length) // 8)
+    return b"".join(word.to_bytes(8, "little") for word in words)
+
+
+@contextlib.contextmanager
+def opened(path: Path | str, flags: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
+    fd = os.open(path, flags, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:
+    """One RWF_DONTCACHE write, whole."""
+    written = os.pwritev(fd, [data], offset, RWF_DONTCACHE)
+    assert written == len(data), f"wrote {written} of {len(data)} bytes"
+
+
+class _CachestatRange(ctypes.Structure):
+    _fields_ = [("off", ctypes.c_uint64), ("len", ctypes.c_uint64)]
+
+
+class _Cachestat(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_uint64)
+        for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")
+    ]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_SYS_CACHESTAT = 451
+
+
+def cached_pages(fd: int) -> int:
+    """Pages of the file that are in the page cache."""
+    stat = _Cachestat()
+    whole = _CachestatRange(0, 0)
+    if _libc.syscall(_SYS_CACHESTAT, fd, ctypes.byref(whole), ctypes.byref(stat), 0):
+        raise OSError(ctypes.get_errno(), "cachestat")
+    return int(stat.cache)
+
+
+def counter(device: str = NVME) -> tuple[int, int]:
+    """The device's dirty dropbehind pages: as counted, and as a walk of its inodes finds them."""
+    number = os.stat(device).st_rdev
+    name = f"{os.major(number)}:{os.minor(number)}"
+    for line in (DEBUGFS / "dontcache_dirty").read_text().splitlines():
+        bdi, counted, true = line.split()
+        if bdi == name:
+            return int(counted), int(true)
+    raise AssertionError(f"no line for {name} in dontcache_dirty")
+
+
+def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Waits until the condition holds; fails when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
+    """Traces these events; yields a function that returns the lines so far."""
+    (TRACEFS / "tracing_on").write_text("0")
+    (TRACEFS / "buffer_size_kb").write_text("8192")
+    (TRACEFS / "trace").write_text("")
+    switches = [TRACEFS / "events" / event / "enable" for event in events]
+    for switch in switches:
+        switch.write_text("1")
+    (TRACEFS / "tracing_on").write_text("1")
+
+    def lines() -> list[str]:
+        text = (TRACEFS / "trace").read_text()
+        return [line for line in text.splitlines() if not line.startswith("#")]
+
+    try:
+        yield lines
+    finally:
+        (TRACEFS / "tracing_on").write_text("0")
+        for switch in switches:
+            switch.write_text("0")
+
+
+@contextlib.contextmanager
+def cgroup(name: str) -> Iterator[Path]:
+    """A cgroup with the controllers that cgroup writeback needs."""
+    (CGROUPS / "cgroup.subtree_control").write_text("+memory +io")
+    path = CGROUPS / name
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        until(lambda: _removed(path), 10, f"rmdir {path}")
+
+
+def _removed(path: Path) -> bool:
+    try:
+        path.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def in_cgroup(path: Path, function: Callable[[], None]) -> None:
+    """Runs the function in a child process that belongs to the cgroup."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            (path / "cgroup.procs").write_text(str(os.getpid()))
+            function()
+            status = 0
+        except BaseException as error:  # the parent has to hear of all of them
+            print(f"# in {path.name}: {error!r}", flush=True)
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, f"the writer in {path.name} failed"

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""With CONFIG_RUST_WRITEBACK=n every hooked C file compiles to the code that it had before.
+
+The hooked file and its pristine original are compiled with the same command line, and their code
+is compared: the bytes of every text section, and what its relocations refer to. Line numbers and
+strings live in other sections and may differ.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from rust_writeback.errors import Failure
+from rust_writeback.paths import BUILD
+
+TREE = BUILD / "linux"
+ORIGINALS = BUILD / "linux.orig"
+OUT = BUILD / "unchanged"
+
+
+def make(*arguments: str) -> None:
+    command = ["make", "-s", "-C", str(TREE), f"O={OUT}", "LLVM=1", "CC=ccache clang", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"{' '.join(arguments)} does not build: {done.stderr.strip()[-300:]}")
+
+
+def configure(config: Path) -> None:
+    """The configuration of the virtual machine's kernel, without any Rust."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(config, OUT / ".config")
+    script = TREE / "scripts" / "config"
+    subprocess.run([script, "--file", OUT / ".config", "-d", "RUST"], check=True)
+    make("olddefconfig")
+    if "CONFIG_RUST_WRITEBACK=y" in (OUT / ".config").read_text():
+        raise Failure("CONFIG_RUST_WRITEBACK cannot be turned off; look at its Kconfig")
+
+
+def code(object_file: Path) -> str:
+    """The text sections of an object file and the symbols that they refer to."""
+    out = subprocess.run(
+        ["llvm-objdump", "-d", "-r", "--no-leading-addr", "--section=.text", "--section=.init.text",
+         "--section=.exit.text", "--section=.noinstr.text", object_file],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    lines = out.splitlines()[3:]
+    # Offsets into tables of strings and bugs follow the line numbers and the strings.
+    return "\n".join(re.sub(r"(\.(?:rodata|data|bss|L)[\w.$]*)[+-]0x[0-9a-f]+", r"\1", line) for line in lines)
+
+
+def original_object(name: str) -> Path:
+    """Compiles the pristine original of a hooked file as the build compiled the hooked one."""
+    source, object_file = Path(name), OUT / Path(name).with_suffix(".orig.o")
+    saved = (OUT / source.parent / f".{source.stem}.o.cmd").read_text().splitlines()[0]
+    match = re.match(r"savedcmd_\S+ := (.*?)(?: ;|;|$)", saved)
+    if match is None:
+        raise Failure(f"no command was saved for {name}")
+    words = match.group(1).split()
+    words = [word for word in words if not word.startswith("-Wp,-MMD")]
+    words[words.index("-o") + 1] = str(object_file)
+    words[-1] = f"-iquote {TREE / source.parent} {ORIGINALS / source}"
+    done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"the original of {name} does not build: {done.stderr.strip()[-300:]}")
+    return object_file
+
+
+def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
+    """Each hooked C file with what is wrong with its code, or None."""
+    names = [str(path.relative_to(ORIGINALS)) for path in sorted(ORIGINALS.rglob("*.c"))]
+    names = [name for name in names if not name.startswith("rust/")]
+    if not names:
+        raise Failure(f"no hooked C file in {ORIGINALS}; run `make kernel` first")
+    configure(config)
+    make(*[str(Path(name).with_suffix(".o")) for name in names])
+    verdicts: list[tuple[str, str | None]] = []
+    for name in names:
+        hooked = code(OUT / Path(name).with_suffix(".o"))
+        original = code(original_object(name))
+        if len(original) < 10000:
+            raise Failure(f"the original of {name} has next to no code; the comparison is void")
+        verdicts.append((name, None if hooked == original else "the code differs from the original"))
+    return verdicts
