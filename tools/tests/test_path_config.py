@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel configuration: merged in order, and checked to the last option."""
+
+from pathlib import Path
+
+import pytest
+from rust_writeback import config, kernel, kunit, lint
+from rust_writeback.errors import Failure
+
+
+def test_later_fragments_override(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("# a comment\nCONFIG_A=y\nCONFIG_B=y\n")
+    (tmp_path / "b").write_text('# CONFIG_B is not set\nCONFIG_C="text"\n')
+    merged = config.merge([tmp_path / "a", tmp_path / "b"])
+    assert merged == {"CONFIG_A": "y", "CONFIG_B": "n", "CONFIG_C": '"text"'}
+    assert config.parse(config.render(merged)) == merged
+
+
+@pytest.mark.parametrize(
+    ("final", "message"),
+    [
+        ("CONFIG_B=y\n", r"CONFIG_A=y \(it is n\)"),
+        ("# CONFIG_A is not set\n", r"CONFIG_A=y \(it is n\)"),
+        ("CONFIG_A=m\n", r"CONFIG_A=y \(it is m\)"),
+        ("CONFIG_A=y\nCONFIG_OFF=y\n", r"CONFIG_OFF=n \(it is y\)"),
+    ],
+)
+def test_what_was_not_got_is_named(final: str, message: str) -> None:
+    asked = {"CONFIG_A": "y", "CONFIG_OFF": "n"}
+    config.check(asked, config.parse("CONFIG_A=y\n# CONFIG_OFF is not set\n"))
+    with pytest.raises(Failure, match=message):
+        config.check(asked, config.parse(final))
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(Failure, match="line 2 .* CONFIG_A y"):
+        config.parse("CONFIG_B=y\nCONFIG_A y\n")
+
+
+def test_own_fragments_are_understood() -> None:
+    assert config.merge(kernel.FRAGMENTS)["CONFIG_RUST_WRITEBACK"] == "y"
+    assert config.merge([kunit.CONFIG])["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
+
+
+def test_linters_have_files_to_look_at() -> None:
+    assert all(linter.files for linter in lint.linters())
+
+
+def test_linter_without_files_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not lint.judge(lint.Linter("nothing", [], lambda _: True))
+    assert "it found no file" in capsys.readouterr().out

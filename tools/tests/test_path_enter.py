@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/enter where it cannot do its work: one line, a status, nothing left behind.
+
+The mmdebstrap of these tests is a script of our own; the real one has made the
+build root that the tests run in.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from rust_writeback import paths
+
+ENTER = paths.TOOLS / "enter"
+
+
+class Machine:
+    """A machine with an empty cache and an mmdebstrap that does as told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.cache = folder, folder / "cache" / "rust-writeback"
+        self.bin, self.mirror = folder / "bin", folder / "mirror"
+        self.bin.mkdir()
+        (self.mirror / "dists/trixie").mkdir(parents=True)
+        (self.mirror / "dists/trixie/Release").touch()
+
+    def mmdebstrap(self, script: str) -> None:
+        """Install an mmdebstrap; $root is where it is to make the tree."""
+        path = self.bin / "mmdebstrap"
+        find = 'for word; do case $word in */root-*) root=$word ;; esac; done; mkdir "$root"\n'
+        path.write_text(f"#!/bin/sh\n{find}{script}\n")
+        path.chmod(0o755)
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        settings = {
+            "PATH": f"{self.bin}:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": "/root",
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "DEBIAN_MIRROR": f"file://{self.mirror}",
+            **environment,
+        }
+        return subprocess.Popen(
+            [ENTER, *arguments], env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        process = self.start(*arguments, **environment)
+        _, complaint = process.communicate(timeout=60)
+        return process.returncode, complaint
+
+    def roots(self) -> list[str]:
+        return [path.name for path in self.cache.glob("root-*") if path.is_dir()]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def last_line(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def test_missing_mmdebstrap_is_named_with_its_command(machine: Machine) -> None:
+    status, complaint = machine.run("true")
+    assert status == 1
+    assert complaint == "error: mmdebstrap is missing; install it with: apt-get install mmdebstrap debian-archive-keyring\n"
+    assert not machine.roots()
+
+
+def test_unreachable_mirror_is_named(machine: Machine) -> None:
+    machine.mmdebstrap("exit 1")
+    mirror = "http://127.0.0.1:9/debian"
+    status, complaint = machine.run("true", DEBIAN_MIRROR=mirror)
+    assert status == 1
+    assert complaint == f"error: the Debian mirror {mirror} does not answer; check the network or set DEBIAN_MIRROR\n"
+    assert not machine.roots()
+
+
+def test_failed_mmdebstrap_leaves_no_root(machine: Machine) -> None:
+    machine.mmdebstrap("touch $root/half; echo 'E: no such package' >&2; exit 25")
+    status, complaint = machine.run("true")
+    assert status == 1
+    assert last_line(complaint).startswith("error: the build root could not be made from file://")
+    assert not machine.roots()
+
+
+def test_mirror_comes_from_apt(machine: Machine) -> None:
+    machine.mmdebstrap('echo "$@" >&2; exit 1')
+    (machine.bin / "apt-get").write_text(
+        "#!/bin/sh\necho 'Other|main|http://other/'; echo 'Debian|main|file://$MIRROR/'; echo 'Debian|main|http://later/'\n"
+        .replace("$MIRROR", str(machine.mirror))
+    )  # fmt: skip
+    (machine.bin / "apt-get").chmod(0o755)
+    _, complaint = machine.run("true", DEBIAN_MIRROR="")
+    assert f"deb file://{machine.mirror} trixie-backports main" in complaint
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_ended_while_making_the_root(machine: Machine, number: signal.Signals) -> None:
+    flag = f"{machine.folder}/started"
+    machine.mmdebstrap(f"touch {flag}; exec sleep 4242")
+    process = machine.start("true")
+    _wait(lambda: os.path.exists(flag))
+    process.send_signal(number)
+    process.wait(timeout=20)
+    _wait(lambda: not _running("sleep\x004242"))
+    assert process.returncode != 0
+    # A half-made tree may be left, but not under the name of a whole one, and no lock.
+    assert all(name.endswith(".part") for name in machine.roots())
+    machine.mmdebstrap("exit 1")
+    status, complaint = machine.run("true")
+    assert status == 1 and "waiting" not in complaint
+    assert not machine.roots()
+
+
+def test_bad_arguments(machine: Machine) -> None:
+    assert machine.run("--nonsense")[1].startswith("error: tools/enter: unknown option --nonsense")
+    assert machine.run("--share", "/nowhere", "true")[1].startswith("error: --share /nowhere: no such folder")
+    assert machine.run("true", KERNEL_SRC="/nowhere")[1].startswith("error: KERNEL_SRC=/nowhere does not exist")
+
+
+def _running(words: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if words in path.read_text():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _wait(condition: object, seconds: float = 20) -> None:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)

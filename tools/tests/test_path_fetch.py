@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Fetching: from a mirror of our own making, with everything that can be wrong with one."""
+
+import hashlib
+import subprocess
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rust_writeback import fetch, paths
+from rust_writeback.errors import Failure
+
+CONTENT = b"not really a kernel"
+PINS = fetch.Pins("linux-source-0.1", "0.1.2-1", "stable", "usr/src/l.tar.xz", hashlib.sha256(CONTENT).hexdigest(), ["0.1"])
+
+
+def make_mirror(folder: Path, *versions: str) -> str:
+    """A Debian mirror with a kernel package in these versions."""
+    pool = folder / "mirror" / "pool"
+    for version in versions:
+        package = folder / "package"
+        (package / "DEBIAN").mkdir(parents=True, exist_ok=True)
+        (package / "usr/src").mkdir(parents=True, exist_ok=True)
+        (package / "DEBIAN/control").write_text(
+            f"Package: linux-source-0.1\nVersion: {version}\nArchitecture: all\nMaintainer: none <none>\nDescription: a\n"
+        )
+        (package / "usr/src/l.tar.xz").write_bytes(CONTENT)
+        pool.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["dpkg-deb", "-b", package, pool / f"l_{version}.deb"], check=True, capture_output=True)
+    entries = ""
+    for deb in sorted(pool.glob("*.deb")):
+        control = subprocess.run(["dpkg-deb", "-f", deb], check=True, capture_output=True, text=True).stdout
+        digest = fetch.sha256_of(deb)
+        entries += f"{control}Filename: pool/{deb.name}\nSize: {deb.stat().st_size}\nSHA256: {digest}\n\n"
+    index = folder / "mirror/dists/stable/main/binary-amd64/Packages"
+    index.parent.mkdir(parents=True)
+    index.write_text(entries)
+    (folder / "mirror/dists/stable/Release").write_text(
+        "Suite: stable\nCodename: stable\nComponents: main\nArchitectures: amd64\nDate: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n"
+        f" {fetch.sha256_of(index)} {index.stat().st_size} main/binary-amd64/Packages\n"
+    )
+    return f"[trusted=yes] file://{folder}/mirror"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache"
+
+
+def test_pinned_version_is_fetched_once(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBIAN_MIRROR", make_mirror(tmp_path, "0.1.2-1", "0.1.9-1"))
+    tarball = fetch.fetched(PINS, cache)
+    assert tarball.read_bytes() == CONTENT
+    assert [path.name for path in cache.iterdir()] == ["linux-source-0.1_0.1.2-1.tar.xz"]
+    monkeypatch.setenv("DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
+    assert fetch.fetched(PINS, cache) == tarball
+
+
+def test_checksum_mismatch_names_both_and_keeps_nothing(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBIAN_MIRROR", make_mirror(tmp_path, "0.1.2-1"))
+    with pytest.raises(Failure, match=f"checksum mismatch: .*{PINS.sha256}.*{'0' * 64}"):
+        fetch.fetched(replace(PINS, sha256="0" * 64), cache)
+    assert not list(cache.iterdir())
+
+
+def test_newest_is_taken_loudly_when_the_pinned_one_has_gone(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DEBIAN_MIRROR", make_mirror(tmp_path, "0.1.3-1", "0.1.10-1"))
+    tarball = fetch.fetched(PINS, cache)
+    assert tarball.name == "linux-source-0.1_0.1.10-1.tar.xz"
+    told = capsys.readouterr().err
+    assert "WARNING: linux-source-0.1 0.1.2-1 has gone from the mirror" in told
+    assert PINS.sha256 in told, "the digest of what is used must be told"
+
+
+def test_unreachable_mirror_is_one_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
+    with pytest.raises(Failure, match="^the Debian mirror http://127.0.0.1:9/debian does not answer .*DEBIAN_MIRROR$"):
+        fetch.fetched(PINS, cache)
+    assert not list(cache.iterdir())
+
+
+def test_mirror_without_the_package(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBIAN_MIRROR", make_mirror(tmp_path, "0.1.2-1"))
+    with pytest.raises(Failure, match="has no linux-source-0.2 in stable"):
+        fetch.fetched(replace(PINS, package="linux-source-0.2"), cache)
+
+
+def make_tree(folder: Path, patchlevel: int = 3) -> Path:
+    """The least that passes for a kernel."""
+    for mark in fetch.KERNEL_MARKS:
+        (folder / mark).parent.mkdir(parents=True, exist_ok=True)
+        (folder / mark).touch()
+    (folder / "Makefile").write_text(f"VERSION = 7\nPATCHLEVEL = {patchlevel}\nSUBLEVEL = 4\nEXTRAVERSION = -rc1\n")
+    return folder
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, place in {"BUILD": "", "LINUX": "linux", "KERNEL_OUT": "kernel"}.items():
+        monkeypatch.setattr(paths, name, tmp_path / "build" / place)
+    return tmp_path / "build"
+
+
+def unpack(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNEL_SRC", str(source))
+    fetch.unpack(fetch.source())
+
+
+def test_tree_and_tarball_are_taken(tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = make_tree(tmp_path / "tree")
+    (tree / ".git").mkdir()
+    (tree / ".git/config").touch()
+    unpack(tree, monkeypatch)
+    assert fetch.kernel_version(build / "linux") == ("7.3", "7.3.4-rc1")
+    assert not (build / "linux/.git/config").exists()
+    (build / "kernel").mkdir()
+    unpack(tree, monkeypatch)
+    assert (build / "kernel").exists(), "objects of the same tree are kept"
+    with tarfile.open(tmp_path / "linux.tar.gz", "w:gz") as tarball:
+        tarball.add(tree, "linux-7.3.4")
+    unpack(tmp_path / "linux.tar.gz", monkeypatch)
+    assert fetch.kernel_version(build / "linux") == ("7.3", "7.3.4-rc1")
+    assert not (build / "kernel").exists(), "objects of another kernel are not"
+
+
+def test_key_changes_with_any_file_of_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = make_tree(tmp_path / "tree")
+    monkeypatch.setenv("KERNEL_SRC", str(tree))
+    first = fetch.source()
+    (tree / "mm/filemap.c").write_text("edited")
+    assert fetch.source().key != first.key
+    assert fetch.source().identity == first.identity
+
+
+def test_other_series_is_refused(tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Failure, match=r"^KERNEL_SRC is Linux 7.2.4-rc1; there are wiring patches for 7.3 only$"):
+        unpack(make_tree(tmp_path / "tree", 2), monkeypatch)
+    assert not list(build.iterdir())
+
+
+def test_folder_that_is_no_kernel_is_refused(tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Failure, match="KERNEL_SRC is not a Linux tree with Rust: it has no Makefile"):
+        unpack(tmp_path / "empty", monkeypatch)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello" * 5000, b"\xfd7zXZ\0 and then nothing"])
+def test_file_that_is_no_kernel_is_refused(
+    content: bytes, tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(Failure):
+        unpack(tmp_path / "file", monkeypatch)
+    assert not list(build.iterdir())

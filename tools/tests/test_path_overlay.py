@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The overlay: what is listed and nothing else, without touching what stays the same."""
+
+import os
+from pathlib import Path
+
+import pytest
+from rust_writeback import overlay
+from rust_writeback.errors import Failure
+
+
+class House:
+    """A project and a kernel tree of a few files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project, self.tree, self.list = folder / "project", folder / "linux", folder / "overlay.toml"
+        for name in ("mm/a.rs", "mm/b.c"):
+            (self.project / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.project / name).write_text(name)
+        (self.tree / "mm").mkdir(parents=True)
+        (self.tree / "mm/filemap.c").write_text("kernel")
+
+    def apply(self, text: str) -> None:
+        self.list.write_text(text)
+        overlay.apply(self.tree, self.project, self.list)
+
+    def files(self) -> set[str]:
+        return {str(path.relative_to(self.tree)) for path in self.tree.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_only_listed_files_are_copied(house: House) -> None:
+    house.apply('"mm/a.rs" = "include/new/a.rs"')
+    assert house.files() == {"mm/filemap.c", "include/new/a.rs"}
+
+
+def test_unlisted_file_goes_away(house: House) -> None:
+    house.apply('"mm/a.rs" = "mm/a.rs"\n"mm/b.c" = "mm/b.c"')
+    house.apply('"mm/b.c" = "mm/b.c"')
+    assert house.files() == {"mm/filemap.c", "mm/b.c"}
+
+
+def test_unchanged_file_keeps_its_time(house: House) -> None:
+    house.apply('"mm/a.rs" = "mm/a.rs"')
+    os.utime(house.tree / "mm/a.rs", (1, 1))
+    house.apply('"mm/a.rs" = "mm/a.rs"')
+    assert (house.tree / "mm/a.rs").stat().st_mtime == 1
+    (house.project / "mm/a.rs").write_text("new")
+    house.apply('"mm/a.rs" = "mm/a.rs"')
+    assert (house.tree / "mm/a.rs").read_text() == "new"
+
+
+def test_kernel_file_is_never_overwritten(house: House) -> None:
+    with pytest.raises(Failure, match="mm/a.rs would overwrite mm/filemap.c of the kernel"):
+        house.apply('"mm/a.rs" = "mm/filemap.c"')
+    assert (house.tree / "mm/filemap.c").read_text() == "kernel"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"mm/none.rs" = "mm/none.rs"', "lists mm/none.rs, which does not exist"),
+        ('"mm/a.rs" = "../a.rs"', r"\.\./a.rs leaves its tree"),
+        ('"mm/a.rs" = "/etc/a.rs"', "/etc/a.rs leaves its tree"),
+        ('"mm/a.rs" = "mm/x"\n"mm/b.c" = "mm/x"', "two files for mm/x"),
+        ('"mm/a.rs" = 1', "mm/a.rs has no place"),
+        ("nonsense", "cannot be read"),
+    ],
+)
+def test_bad_lists_are_refused(house: House, text: str, message: str) -> None:
+    with pytest.raises(Failure, match=message):
+        house.apply(text)
+    assert house.files() == {"mm/filemap.c"}
+
+
+def test_the_project_has_every_file_that_it_lists() -> None:
+    assert overlay.read_allowlist()

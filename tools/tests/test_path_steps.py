@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Steps: skipped for the same content only, and whole or not at all."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rust_writeback import errors, paths, steps
+from rust_writeback.errors import Failure
+
+
+@pytest.fixture(autouse=True)
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(paths, "STAMPS", tmp_path / "build" / "stamps")
+    return tmp_path
+
+
+def test_same_key_is_skipped(build: Path) -> None:
+    product = build / "product"
+    assert steps.step("a", "key", [product], product.touch)
+    assert not steps.step("a", "key", [product], lambda: pytest.fail("done twice"))
+    assert steps.step("a", "other key", [product], product.touch)
+
+
+def test_missing_product_is_made_again(build: Path) -> None:
+    product = build / "product"
+    steps.step("a", "key", [product], product.touch)
+    product.unlink()
+    assert steps.step("a", "key", [product], product.touch)
+
+
+def test_interrupted_step_is_done_again(build: Path) -> None:
+    product = build / "product"
+    steps.step("a", "key", [product], product.touch)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        steps.step("a", "new key", [product], interrupted)
+    assert steps.step("a", "key", [product], product.touch), "the old stamp outlived a step cut short"
+
+
+def test_digest_tells_content_names_and_kinds_apart(build: Path) -> None:
+    folder = build / "folder"
+    folder.mkdir()
+    (folder / "a").write_text("x")
+    first = steps.digest(folder)
+    os.utime(folder / "a", (1, 1))
+    assert steps.digest(folder) == first, "times play no part"
+    (folder / "a").rename(folder / "b")
+    assert steps.digest(folder) != first
+    assert steps.digest("ab", "c") != steps.digest("a", "bc")
+    assert steps.digest(folder / "absent") != steps.digest("")
+
+
+def test_failed_write_leaves_the_old_file(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = build / "file"
+    steps.write_whole(path, "old")
+
+    def full(_: object, __: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError):
+        steps.write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in build.iterdir()] == ["file"], "a half-made file was left"
+
+
+def test_same_content_keeps_its_time(build: Path) -> None:
+    path = build / "file"
+    assert steps.write_if_changed(path, "text")
+    os.utime(path, (1, 1))
+    assert not steps.write_if_changed(path, "text")
+    assert path.stat().st_mtime == 1
+    assert steps.write_if_changed(path, "other")
+
+
+def test_no_room_says_how_much_is_needed_and_where(build: Path) -> None:
+    with pytest.raises(Failure, match=rf"no room for the test: 1e\+09 GiB are needed and {build} has"):
+        steps.need_room(build, 1e9, "the test")
+
+
+def test_lock_dies_with_its_process(build: Path) -> None:
+    program = (
+        "from rust_writeback import paths, steps; from pathlib import Path; import os\n"
+        f"paths.BUILD = Path({str(paths.BUILD)!r})\n"
+        "with steps.only_one('x'): os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False)
+    with steps.only_one("x"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "text"),
+    [
+        (Failure("it broke; mend it", 3), 3, "error: it broke; mend it\n"),
+        (KeyboardInterrupt(), 130, "error: interrupted; run the same command again to go on\n"),
+        (OSError(28, "", "/x"), 1, "error: no room left on the disk of /x; free some space and run the same command again\n"),
+    ],
+)
+def test_every_end_is_one_line(
+    raised: BaseException, status: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main() -> int:
+        raise raised
+
+    assert errors.run_main(main) == status
+    assert capsys.readouterr().err == text
+
+
+def test_a_bug_is_not_hidden() -> None:
+    def main() -> int:
+        raise OSError(13, "Permission denied")
+
+    with pytest.raises(OSError):
+        errors.run_main(main)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make test: nothing that goes wrong may get lost in the sum."""
+
+from collections.abc import Callable
+
+import pytest
+from rust_writeback import host_tests, tests
+from rust_writeback.errors import Failure
+from rust_writeback.guest_tests import Counts
+
+CARGO = """
+running 2 tests
+test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+"""
+
+
+def test_cargo_is_summed_over_programs() -> None:
+    counts = host_tests.parse_cargo(CARGO)
+    assert (counts.passed, counts.failed, counts.skipped) == (15, 2, 1)
+
+
+def test_junit_is_counted() -> None:
+    text = '<testsuites><testsuite tests="9" failures="1" errors="2" skipped="3"/></testsuites>'
+    counts = host_tests.parse_junit(text)
+    assert (counts.passed, counts.failed, counts.skipped) == (3, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "status", "failed"),
+    [(Counts(3), 0, 0), (Counts(3), 101, 1), (Counts(), 0, 1), (Counts(3, 1), 101, 1)],
+)
+def test_bad_ends_are_failures(counts: Counts, status: int, failed: int) -> None:
+    judged = host_tests.judged("x", counts, status)
+    assert judged.failed == failed
+    assert bool(judged.problems) == bool(failed)
+
+
+def _raise(error: Exception) -> Callable[[], Counts]:
+    def stage() -> Counts:
+        raise error
+
+    return stage
+
+
+@pytest.mark.parametrize("stage", [_raise(Failure("no disk")), _raise(OSError(5, "bad disk")), Counts])
+def test_stage_that_breaks_down_counts_as_one_failure(stage: Callable[[], Counts]) -> None:
+    counts = tests.run_stage("x", stage)
+    assert (counts.passed, counts.failed) == (0, 1)
+    assert counts.problems[0].startswith("x: ")
+
+
+def test_last_line_is_the_sum(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(tests, "STAGES", [("a", lambda: Counts(2, 0, 1)), ("b", _raise(Failure("gone")))])
+    assert tests.main([]) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == ["failed: b: gone", "2 passed, 1 failed, 1 skipped"]
+    monkeypatch.setattr(tests, "STAGES", [("a", lambda: Counts(2, 0, 1))])
+    assert tests.main([]) == 0

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Wiring patches: all hunks or nothing, and always from the pristine original."""
+
+import os
+from pathlib import Path
+
+import pytest
+from rust_writeback import wiring
+from rust_writeback.errors import Failure
+
+ORIGINAL = "".join(f"line {number}\n" for number in range(1, 21))
+
+
+def hunk(number: int, text: str = "hook") -> str:
+    """A hunk that adds a line after line NUMBER."""
+    return f"@@ -{number},2 +{number},3 @@\n line {number}\n+{text}\n line {number + 1}\n"
+
+
+def patch_of(name: str, *hunks: str) -> str:
+    return f"--- a/{name}\n+++ b/{name}\n" + "".join(hunks)
+
+
+class House:
+    """A kernel tree with mm/x.c and mm/y.c, and a project with patches for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project, self.tree = folder / "project", folder / "linux"
+        for name in ("mm/x.c", "mm/y.c"):
+            (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.tree / name).write_text(ORIGINAL)
+
+    def apply(self, **patches: str) -> None:
+        for folder, text in patches.items():
+            (self.project / folder).mkdir(parents=True, exist_ok=True)
+            (self.project / folder / "wiring.patch").write_text(text)
+        wiring.apply("7.3.4", self.tree, self.project)
+
+    def read(self, name: str) -> str:
+        return (self.tree / name).read_text()
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_hunks_apply_and_again_for_nothing(house: House) -> None:
+    house.apply(mm=patch_of("mm/x.c", hunk(5)))
+    assert house.read("mm/x.c").splitlines()[5] == "hook"
+    os.utime(house.tree / "mm/x.c", (1, 1))
+    house.apply()
+    assert (house.tree / "mm/x.c").stat().st_mtime == 1, "an unchanged file was rebuilt"
+
+
+def test_two_patches_share_a_file(house: House) -> None:
+    house.apply(rust=patch_of("mm/x.c", hunk(3, "one")), mm=patch_of("mm/x.c", hunk(9, "two")))
+    assert [line for line in house.read("mm/x.c").splitlines() if "line" not in line] == ["one", "two"]
+
+
+def test_edited_patch_starts_from_the_original(house: House) -> None:
+    house.apply(mm=patch_of("mm/x.c", hunk(5, "first")))
+    house.apply(mm=patch_of("mm/x.c", hunk(5, "second")))
+    assert "first" not in house.read("mm/x.c")
+    assert "second" in house.read("mm/x.c")
+
+
+def test_file_that_no_patch_touches_any_more_is_restored(house: House) -> None:
+    house.apply(mm=patch_of("mm/x.c", hunk(5)) + patch_of("mm/y.c", hunk(5)))
+    house.apply(mm=patch_of("mm/y.c", hunk(5)))
+    assert house.read("mm/x.c") == ORIGINAL
+    assert "hook" in house.read("mm/y.c")
+
+
+def test_failing_hunk_is_named_and_nothing_is_changed(house: House) -> None:
+    bad = "@@ -11,2 +11,3 @@\n line 11\n+hook\n something else\n"
+    with pytest.raises(Failure, match=r"^mm/wiring.patch: hunk @@ -11,2 \+11,3 @@ of mm/y.c does not apply to Linux 7.3.4"):
+        house.apply(rust=patch_of("mm/x.c", hunk(5)), mm=patch_of("mm/y.c", hunk(3), bad))
+    assert house.read("mm/x.c") == house.read("mm/y.c") == ORIGINAL
+
+
+def test_no_fuzz(house: House) -> None:
+    fuzzy = "@@ -5,4 +5,5 @@\n line 5\n line 6\n+hook\n line 7\n line 9\n"
+    with pytest.raises(Failure, match="does not apply"):
+        house.apply(mm=patch_of("mm/x.c", fuzzy))
+
+
+def test_moved_lines_are_found(house: House) -> None:
+    (house.tree / "mm/x.c").write_text("new first line\n" + ORIGINAL)
+    house.apply(mm=patch_of("mm/x.c", hunk(5)))
+    assert house.read("mm/x.c").splitlines()[6] == "hook"
+
+
+def test_file_that_the_kernel_lacks_is_named(house: House) -> None:
+    with pytest.raises(Failure, match=r"Linux 7.3.4 has no mm/z.c for hunk @@ -5,2 \+5,3 @@"):
+        house.apply(mm=patch_of("mm/z.c", hunk(5)))
+
+
+def test_new_files_belong_into_the_overlay(house: House) -> None:
+    with pytest.raises(Failure, match="makes a new file"):
+        house.apply(mm="--- /dev/null\n+++ b/mm/z.c\n@@ -0,0 +1 @@\n+x\n")
+
+
+def test_mode_of_a_script_is_kept(house: House) -> None:
+    (house.tree / "mm/x.c").chmod(0o755)
+    house.apply(mm=patch_of("mm/x.c", hunk(5)))
+    assert (house.tree / "mm/x.c").stat().st_mode & 0o777 == 0o755
