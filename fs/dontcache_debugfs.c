@@ -71,9 +71,10 @@ static void walk_super(struct super_block *sb, void *arg)
 	spin_lock(&sb->s_inode_list_lock);
 	list_for_each_entry(inode, &sb->s_inodes, i_sb_list) {
 		spin_lock(&inode->i_lock);
+		/* Only what can be dirty is sure to have a bdi. */
 		if ((inode_state_read(inode) & (I_FREEING | I_WILL_FREE | I_NEW)) ||
-		    !mapping_can_writeback(&inode->i_data) ||
-		    !mapping_tagged(&inode->i_data, PAGECACHE_TAG_DIRTY)) {
+		    !mapping_tagged(&inode->i_data, PAGECACHE_TAG_DIRTY) ||
+		    !mapping_can_writeback(&inode->i_data)) {
 			spin_unlock(&inode->i_lock);
 			continue;
 		}
