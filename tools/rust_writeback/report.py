@@ -91,6 +91,7 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "peak_writeback_pages": m.peak_writeback_pages,
         "cached_after_pages": m.cached_pages,
         "counter_peak_pages": m.counter_peak,
+        "dontcache_rounds": m.dontcache_rounds,
         "counter_after_pages": m.counter_after,
         "true_after_pages": m.true_after,
         "sync_seconds": m.sync_seconds,

@@ -52,6 +52,7 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
                 "status": 0,
                 "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(step.scenario, step.mode, speed), indent=1),
                 "samples": [[0.0, 0, 0, 0], [0.1, dirty, 20, peak]],
+                "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
                 "counter_before": [0, 0],
                 "counter_at_end": [0, 0],
                 "counter_after": [0, 0],
