@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import jobs, kernel, paths, report, results, summary, table, vm
+from . import jobs, kernel, machine, paths, report, results, summary, table, vm
 from .errors import Failure, run_main
 from .progress import Bar
 from .steps import write_whole
@@ -62,14 +62,14 @@ def boot(options: argparse.Namespace, core: str, steps: Sequence[results.Step], 
     """Boot one core, and run all steps in that one session."""
     plan = {"steps": [step.plan() for step in steps], "interval": options.interval, "fstype": FILE_SYSTEM}
     stream = Stream(bar)
-    machine = vm.VmOptions(
+    wanted = vm.VmOptions(
         core=core,
         smp=2,
         mem=options.mem,
         nvme=vm.NvmeOptions(size="2G", bps=options.bps),
         append=FAST_COPY,
     )
-    result = vm.run(machine, ["python3", "-c", DRIVER.read_text(), results.to_text(plan)], stdout=stream)
+    result = vm.run(wanted, ["python3", "-c", DRIVER.read_text(), results.to_text(plan)], stdout=stream)
     if result.core != core:
         raise Failure(f"the kernel ran the {result.core} core instead of {core}; the run is not reported")
     return result, bytes(stream.data)
@@ -191,6 +191,7 @@ def build() -> None:
 
 def main(arguments: list[str]) -> int:
     """Compare, print, write the report."""
+    machine.polite()
     options = parse(arguments)
     fio = jobs.require_uncached()
     scenarios = jobs.load()
