@@ -21,7 +21,7 @@ PORTS = ("control", "stdout", "stderr")
 KERNEL_PARAMETERS = (
     "console=ttyS0 loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic "
     "unknown_nmi_panic sysctl.kernel.panic_on_rcu_stall=1 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 "
-    "tsc=reliable no_timer_check mitigations=off noautogroup"
+    "tsc=reliable no_timer_check mitigations=off"
 )
 """A kernel that stops at its first mistake, and waits for nothing that is not there."""
 
@@ -71,7 +71,7 @@ def environment(options: VmOptions) -> dict[str, str]:
 
 def _machine(options: VmOptions, accel: str) -> list[str]:
     """The board, its CPUs and its clock."""
-    arguments = ["-machine", "q35,usb=off,vmport=off,smbus=off,sata=off,hpet=off", "-nodefaults", "-no-user-config"]
+    arguments = ["-machine", "q35,usb=off,vmport=off,smbus=off,sata=off", "-nodefaults", "-no-user-config"]
     arguments += ["-display", "none", "-nic", "none", "-no-reboot", "-action", "panic=none"]
     arguments += ["-smp", str(options.smp), "-m", f"{amount(options.mem) >> 20}M"]
     if options.icount:
