@@ -233,7 +233,7 @@ static void mount_all(void)
 	write_file("/sys/fs/cgroup/cgroup.subtree_control", "+memory +io");
 	if (getenv("VM_SHARE") &&
 	    mount("share", "/share", "9p", 0,
-		  "trans=virtio,version=9p2000.L,msize=524288,cache=mmap"))
+		  "trans=virtio,version=9p2000.L,msize=512000,cache=mmap"))
 		die("/share");
 }
 
@@ -466,6 +466,7 @@ int main(void)
 
 	argc = read_list("/command", argv);
 	read_list("/environment", environment);
+	clearenv();
 	for (i = 0; environment[i]; i++)
 		putenv(environment[i]);
 	if (argc == 1) {

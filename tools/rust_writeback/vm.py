@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import os
 import shutil
 import sys
@@ -248,8 +247,6 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
         append=known.append,
     )
     options.check()
-    if known.core == "rust" and not any(word.startswith("--core") for word in arguments):
-        options = dataclasses.replace(options, check_core=False)
     return options, command
 
 
