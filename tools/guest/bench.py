@@ -192,6 +192,13 @@ def counter_now(bdi: bytes) -> tuple[int, int]:
         return counter(file.read(), bdi)
 
 
+def pages_migrated() -> int:
+    """Pages that compaction has moved so far: folios that move keep or lose their flags."""
+    with open("/proc/vmstat", "rb") as file:
+        text = file.read()
+    return vmstat(text, b"pgmigrate_success") if b"\npgmigrate_success " in text else 0
+
+
 def begin_cold() -> None:
     """Begin with nothing dirty and none of the files cached.
 
@@ -211,7 +218,7 @@ def run_step(step: dict[str, Any], bdi: bytes, interval: float, rounds: Rounds) 
     command = ["fio", "--output-format=json+", "--eta=never", job]
     environment = {**os.environ, **step["environment"], "BENCH_DIRECTORY": DIRECTORY}
     begin_cold()
-    before = counter_now(bdi)
+    before, migrated = counter_now(bdi), pages_migrated()
     sampler = Sampler(bdi, interval)
     rounds.begin()
     sampler.start()
@@ -242,6 +249,7 @@ def run_step(step: dict[str, Any], bdi: bytes, interval: float, rounds: Rounds) 
         sample_seconds=round(sampler.cost, 4),
         samples=samples,
         dontcache_rounds=flusher,
+        pages_migrated=pages_migrated() - migrated,
         counter_before=before,
         counter_at_end=at_end,
         counter_after=after,
@@ -258,7 +266,7 @@ def prepare(device: str, fstype: str) -> bytes:
     if not os.path.isdir(DEBUGFS):
         raise Refused(f"{DEBUGFS} is missing: this kernel has no writeback core to compare")
     os.makedirs(DIRECTORY, exist_ok=True)
-    force = {"xfs": ["-f", "-q"], "ext4": ["-F", "-q"]}[fstype]
+    force = {"xfs": ["-f", "-q", "-K"], "ext4": ["-F", "-q"]}[fstype]
     for command in (
         [f"mkfs.{fstype}", *force, device],
         ["mount", "-t", fstype, device, DIRECTORY],

@@ -49,7 +49,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=3, help="boots of each core (default: %(default)s)")
     parser.add_argument("--direct-pairs", type=int, default=1, help="pairs that write directly, too (default: 1)")
     parser.add_argument("--mem", default="192M", help="memory of the guest (default: %(default)s)")
-    parser.add_argument("--bps", default="144M", help="bytes a second that the drive takes (default: %(default)s)")
+    parser.add_argument("--bps", default="112M", help="bytes a second that the drive takes (default: %(default)s)")
     parser.add_argument("--interval", type=float, default=0.1, help="seconds between samples (default: %(default)s)")
     parser.add_argument("--report", type=Path, default=paths.BUILD / "report", help="where the report goes")
     options = parser.parse_args(arguments)
@@ -72,6 +72,9 @@ def boot(options: argparse.Namespace, core: str, steps: Sequence[results.Step], 
     result = vm.run(wanted, ["python3", "-c", DRIVER.read_text(), results.to_text(plan)], stdout=stream)
     if result.core != core:
         raise Failure(f"the kernel ran the {result.core} core instead of {core}; the run is not reported")
+    if result.status and b'"kind": "refused"' not in stream.data:
+        said = result.stderr.decode(errors="replace").strip().splitlines()
+        raise Failure(f"the guest's driver ended with status {result.status}: {said[-1] if said else result.console}")
     return result, bytes(stream.data)
 
 
@@ -91,8 +94,6 @@ def measure(options: argparse.Namespace, scenarios: Sequence[jobs.Scenario]) -> 
             write_whole(options.report / "raw" / f"{pair}-{core}.jsonl", output)
             lines = results.read_lines(output)
             measurements += results.accept(lines, steps, pair, core)
-            if result.status:
-                raise Failure(f"the guest's driver ended with status {result.status}; see {result.console}")
             boots.append(
                 {
                     "pair": pair,

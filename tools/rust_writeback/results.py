@@ -59,6 +59,7 @@ class Measurement:
     dontcache_rounds: int
     """how often the flusher ran with the reason "dontcache"; 0 where it may not"""
     counter_after: int
+    """what this step left on the counter, whatever earlier ones had left"""
     true_after: int
     sync_seconds: float
     samples: list[list[float]]
@@ -137,7 +138,8 @@ def _measure(line: Line, step: Step, pair: int, core: str) -> Measurement:
         raise Failure(
             f"{where}: {line['cached_after']['files']} files of {step.scenario.jobs}; the run is not reported"
         )
-    counter_peak = max(*counted, rounds["most_pages"])
+    # An earlier step's leftovers are not this step's peak.
+    counter_peak = max(*counted, rounds["most_pages"]) - before
     return Measurement(
         pair=pair,
         core=core,
@@ -150,7 +152,7 @@ def _measure(line: Line, step: Step, pair: int, core: str) -> Measurement:
         cached_pages=line["cached_after"]["cache"],
         counter_peak=counter_peak,
         dontcache_rounds=rounds["rounds"],
-        counter_after=line["counter_after"][0],
+        counter_after=line["counter_after"][0] - before,
         true_after=line["counter_after"][1],
         sync_seconds=line["sync_seconds"],
         samples=samples,

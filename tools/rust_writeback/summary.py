@@ -57,7 +57,7 @@ def _cached(boot: Measurement) -> float:
 
 
 def _counter(boot: Measurement) -> float:
-    return boot.counter_after
+    return abs(boot.counter_after)
 
 
 METRICS = (

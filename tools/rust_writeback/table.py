@@ -18,7 +18,8 @@ WIDTH = 140
 LEGEND = (
     "MB/s: 10^6 bytes a second, geometric mean over the boots. p50, p99, p99.9: completion latency,"
     " from the histograms of all jobs and boots added up. peak dirty: most dirty memory seen in samples,"
-    " geometric mean. cached after, counter after: what is left after sync, the worst boot."
+    " geometric mean. cached after: in the page cache after sync. counter after: what the scenario left on the"
+    " counter after sync. Both of the worst boot."
     " Rust/C: geometric mean of the ratios within the pairs of boots, with its 95 % interval."
 )
 

@@ -102,11 +102,12 @@ def test_a_round_of_the_flusher_proves_what_the_samples_missed() -> None:
 def test_a_counter_that_is_left_over_is_reported_and_does_not_count_as_movement() -> None:
     lines = boot("c", STEPS)
     for line in lines[1:5]:
-        line["counter_before"] = line["counter_after"] = line["counter_at_end"] = [5, 0]
+        line["counter_before"] = line["counter_at_end"] = [5, 0]
+        line["counter_after"] = [7, 0]
         for row in line["samples"]:
             row[3] = 5
     measurements = results.accept(lines, STEPS, 1, "c")
-    assert measurements[0].counter_after == 5
+    assert measurements[0].counter_after == 2
 
 
 def test_a_line_that_is_cut_ends_what_is_believed() -> None:
