@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import Failure, no_room
 
-ERROR_LINE = re.compile(r"error|\*\*\*|undefined symbol|FAILED|not found|No such file", re.IGNORECASE)
+ERROR_LINE = re.compile(r"\berror(\[E\d+\])?:|\*\*\* |undefined symbol|: not found|No such file", re.IGNORECASE)
 
 
 def logged(
