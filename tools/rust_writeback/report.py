@@ -107,7 +107,7 @@ def markdown(groups: Sequence[Group], setup: dict[str, Any]) -> str:
     lines += [
         "",
         f"Obtained by `{setup['command']}` at revision {setup['revision']}: {setup['pairs']} pairs of boots"
-        f" ({', '.join(NAMES.values())}, in turn), Linux {setup['kernel']}, {setup['fio']}, {setup['qemu']},"
+        f" ({', '.join(NAMES.values())}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
         f" accelerator {setup['accelerator']}, {setup['cpus']} CPUs, {setup['memory']} of memory,"
         f" {setup['file_system']} on an emulated NVMe drive limited to {setup['drive']}.",
     ]

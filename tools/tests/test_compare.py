@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,40 @@ def test_a_boot_of_the_wrong_core_leaves_no_report(monkeypatch: pytest.MonkeyPat
 def test_more_memory_than_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(Failure, match="fits into 256M of memory"):
         whole_comparison(monkeypatch, tmp_path, ["--mem", "256M"])
+
+
+def driver() -> Any:
+    """The guest's driver as a module."""
+    path = Path(__file__).parents[1] / "guest" / "bench.py"
+    spec = importlib.util.spec_from_file_location("guest_bench", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_driver_reads_the_counter_of_its_own_bdi() -> None:
+    bench = driver()
+    text = b"7:0 1 2\n259:1 30 40\n259:10 5 6\n"
+    assert bench.counter(text, b"259:1") == (30, 40)
+    with pytest.raises(bench.Refused, match="no line for 259:2"):
+        bench.counter(text, b"259:2")
+
+
+def test_the_driver_reads_one_value_of_vmstat() -> None:
+    bench = driver()
+    text = b"nr_free_pages 9\nnr_dirty_threshold 7\nnr_dirty 42\nnr_writeback_temp 1\nnr_writeback 3\n"
+    assert bench.vmstat(text, b"nr_dirty") == 42
+    assert bench.vmstat(text, b"nr_writeback") == 3
+
+
+def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(3 * 4096 + 1))
+    try:
+        found = driver().cached_pages(str(tmp_path))
+    except Exception as error:
+        pytest.skip(f"this kernel has no cachestat: {error}")
+    assert (found["cache"], found["files"]) == (4, 1)
 
 
 def test_no_pairs_are_refused() -> None:

@@ -36,7 +36,7 @@ def setup() -> dict[str, Any]:
         "pairs": 3,
         "kernel": "7.3.4",
         "fio": "fio-3.39",
-        "qemu": "QEMU 10",
+        "qemu": "10.0.13",
         "accelerator": "tcg",
         "cpus": 2,
         "memory": "192M",
