@@ -18,6 +18,10 @@ PROGRAM = "qemu-system-x86_64"
 SERIAL = "rust-writeback"
 PORTS = ("control", "stdout", "stderr")
 
+EMULATED_CPU = "max,-la57,-erms,-fsrm,-fsrs,-fzrm"
+"""Without what is dear to emulate: a fifth level of page tables, and string
+instructions that the kernel would use byte by byte because they are fast in silicon."""
+
 KERNEL_PARAMETERS = (
     "console=ttyS0 loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic "
     "unknown_nmi_panic sysctl.kernel.panic_on_rcu_stall=1 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 "
@@ -77,10 +81,10 @@ def _machine(options: VmOptions, accel: str) -> list[str]:
     if options.icount:
         # A guest nanosecond is one instruction, and nothing comes from the host's clock or chance.
         arguments += ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
-        return [*arguments, "-rtc", "base=2026-01-01,clock=vm", "-cpu", "max,-rdrand,-rdseed,-la57"]
+        return [*arguments, "-rtc", "base=2026-01-01,clock=vm", "-cpu", f"{EMULATED_CPU},-rdrand,-rdseed"]
     if accel == "kvm":
         return [*arguments, "-accel", "kvm", "-cpu", "host"]
-    return [*arguments, "-accel", "tcg,thread=multi", "-cpu", "max,-la57"]
+    return [*arguments, "-accel", "tcg,thread=multi", "-cpu", EMULATED_CPU]
 
 
 def _devices(options: VmOptions, wires: Wires) -> list[str]:
