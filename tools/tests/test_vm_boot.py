@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/vm against the built kernel: what comes out, and how each kind of death is told."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rust_writeback import machine, paths, qemu, vm
+from rust_writeback.errors import Failure
+from rust_writeback.vmoptions import NvmeOptions, VmOptions
+
+if not paths.BZIMAGE.exists():
+    pytest.skip("build/bzImage is not there; make kernel builds it", allow_module_level=True)
+
+SMALL = VmOptions(mem="512M", nvme=None)
+
+
+def boot(command: str, options: VmOptions = SMALL) -> vm.VmResult:
+    return vm.run(options, [command])
+
+
+def tool(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "rust_writeback.vm", *arguments]
+
+
+def test_output_and_status_come_back_exactly(tmp_path: Path) -> None:
+    """One boot for all that a command may do to its outputs."""
+    (tmp_path / "bytes").write_bytes(bytes(range(256)) * 3)
+    script = """
+        cat /share/bytes; echo err >&2
+        head -c 20000000 /dev/zero | tr '\\0' x
+        read -r line && echo "stdin is not empty: $line"
+        echo kernel says hello >/dev/kmsg
+        echo made in the guest >/share/made
+        (sleep 1000; echo never) &
+        exit 41
+    """
+    result = boot(script, VmOptions(mem="512M", nvme=None, share=tmp_path))
+    assert result.status == 41
+    assert result.stdout[:768] == bytes(range(256)) * 3
+    assert result.stdout[768:] == b"x" * 20_000_000
+    assert result.stderr == b"err\n"
+    assert (tmp_path / "made").read_text() == "made in the guest\n"
+    assert "kernel says hello" in result.console.read_text()
+    assert result.accel in ("kvm", "tcg") and result.core == "rust" and result.kernel
+    assert not result.warned
+    assert result.qemu_command[0].endswith(qemu.PROGRAM)
+
+
+def test_the_guest_is_as_promised() -> None:
+    """The drive has its size and queues, and everything is mounted."""
+    options = VmOptions(core="c", smp=3, mem="768M", nvme=NvmeOptions("1G", queues=1), append="some.word=7")
+    script = """
+        set -eu
+        test "$(blockdev --getsize64 $NVME)" = 1073741824
+        test "$(ls /sys/class/block/${NVME##*/}/mq | wc -l)" = 1
+        test "$(cat /sys/kernel/debug/rust_writeback/core)" = c
+        test "$(nproc)" = 3 && test "$(id -u)" = 0
+        grep -q some.word=7 /proc/cmdline
+        grep -qw memory /sys/fs/cgroup/cgroup.subtree_control
+        grep -qw io /sys/fs/cgroup/cgroup.subtree_control
+        test -e /sys/kernel/tracing/events/writeback && test -d /sys/kernel/config
+        for place in /tmp /run /var/tmp /root /dev/shm /mnt; do touch $place/x; done
+        ! touch /usr/x 2>/dev/null
+        mkfs.xfs -q $NVME && mount $NVME /mnt && fio --version && python3 -c 'import ctypes, json'
+        kill -9 $$
+    """
+    result = boot(script, options)
+    assert (result.status, result.stderr) == (128 + signal.SIGKILL, b"")
+    assert result.core == "c"
+
+
+def test_a_list_of_words_is_not_given_to_a_shell() -> None:
+    assert vm.run(SMALL, ["printf", "%s|", "a b", "$HOME", ""]).stdout == b"a b|$HOME||"
+
+
+CRASH = "echo before; cd /sys/kernel/debug/provoke-crash; echo {} >DIRECT; sleep 300"
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "append"),
+    [
+        ("oops", CRASH.format("EXCEPTION"), ""),
+        ("oops", CRASH.format("BUG"), ""),
+        ("panic", "echo before; echo c >/proc/sysrq-trigger", ""),
+        ("hang", CRASH.format("SOFTLOCKUP"), "watchdog_thresh=3"),
+        ("hang", CRASH.format("HARDLOCKUP"), "watchdog_thresh=3 rcupdate.rcu_cpu_stall_timeout=5"),
+        ("hang", CRASH.format("HUNG_TASK"), "sysctl.kernel.hung_task_timeout_secs=3"),
+        ("qemu", "echo before; echo o >/proc/sysrq-trigger; sleep 300", ""),
+    ],
+)
+def test_how_it_died(kind: str, command: str, append: str) -> None:
+    output = bytearray()
+    with pytest.raises(vm.VmFailure) as caught:
+        vm.run(VmOptions(mem="512M", nvme=None, append=append), [command], stdout=output.extend)
+    assert caught.value.kind == kind
+    assert caught.value.status == {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}[kind]
+    assert "\n" not in str(caught.value)
+    assert output == b"before\n"
+
+
+def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One CPU that spins with interrupts off silences PID 1, whatever the watchdogs say."""
+    monkeypatch.setattr(vm, "BEAT_SECONDS", 8.0)
+    options = VmOptions(mem="512M", nvme=None, smp=1, append="nowatchdog rcupdate.rcu_cpu_stall_suppress=1")
+    with pytest.raises(vm.VmFailure, match="silent") as caught:
+        boot(CRASH.format("HARDLOCKUP"), options)
+    assert caught.value.kind == "hang"
+    assert "NMI" in caught.value.console.read_text()
+
+
+def test_a_warning_is_told() -> None:
+    result = boot("echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT")
+    assert result.status == 0 and result.warned
+
+
+def test_qemu_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = qemu._devices
+    monkeypatch.setattr(qemu, "_devices", lambda *args: [*devices(*args), "-device", "flux-capacitor"])
+    with pytest.raises(vm.VmFailure, match=r"QEMU lacks the device flux-capacitor; install") as caught:
+        boot("true")
+    assert caught.value.status == 128
+
+
+def test_no_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "PROGRAM", "qemu-system-nothing")
+    qemu.version.cache_clear()
+    with pytest.raises(Failure, match="missing; install"):
+        boot("true")
+    qemu.version.cache_clear()
+
+
+def test_the_command_line_prints_the_console_then_one_line() -> None:
+    done = subprocess.run(tool("--mem", "512M", "--", "echo c >/proc/sysrq-trigger"), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (126, "")
+    *tail, last = done.stderr.splitlines()
+    assert last.startswith("error: the guest panicked: ")
+    assert any("sysrq triggered crash" in line for line in tail)
+
+
+def qemus() -> set[str]:
+    """The running processes of QEMU. A dead one that nobody waited for has no command line."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"qemu-system" in (folder / "cmdline").read_bytes().split(b"\0")[0]:
+                found.add(folder.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+def test_interrupted(sent: int, status: int) -> None:
+    """However we are stopped, QEMU goes and no file stays."""
+    files, running = set(os.listdir(paths.BUILD)), qemus()
+    with subprocess.Popen(tool("--", "echo ready; sleep 300"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout and run.stdout.readline() == b"ready\n"
+        assert qemus() > running
+        run.send_signal(sent)
+        assert run.wait(20) == status
+    deadline = time.monotonic() + 5
+    while qemus() - running and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert qemus() <= running
+    assert set(os.listdir(paths.BUILD)) == files
+
+
+def test_a_reader_that_goes_away() -> None:
+    with subprocess.Popen(tool("--mem", "512M", "--", "yes"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout and run.stdout.readline() == b"y\n"
+        run.stdout.close()
+        assert run.wait(20) == 141
+
+
+def test_two_at_once() -> None:
+    """Guests share their root and nothing else."""
+    runs = [subprocess.Popen(tool("--", f"cat /proc/sys/kernel/random/uuid; exit {n}"), stdout=-1) for n in (3, 4)]
+    outputs = {run.communicate()[0] for run in runs}
+    assert [run.returncode for run in runs] == [3, 4]
+    assert len(outputs) == 2
+
+
+def test_counted_time_repeats_to_the_digit() -> None:
+    """Two boots give the same clock after the same work."""
+    options = VmOptions(mem="1G", smp=2, nvme=None, icount=True)
+    script = "for i in 1 2 3; do date +%s.%N; done; head -c 300000 /dev/urandom | sha256sum"
+    first, second = (boot(script, options).stdout for _ in range(2))
+    assert first == second, hashlib.sha256(first).hexdigest()
+
+
+def test_write_all_writes_all() -> None:
+    read, write = os.pipe()
+    machine.write_all(write)(b"abc")
+    os.close(write)
+    assert os.read(read, 9) == b"abc"
+    os.close(read)
