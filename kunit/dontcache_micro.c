@@ -22,6 +22,7 @@ struct subject {
 	struct address_space	*mapping;
 	struct folio		*folio;
 	struct bdi_writeback	*wb;
+	struct kiocb		iocb;	/* of a DONTCACHE write that is done */
 };
 
 static void nothing(struct subject *s)
@@ -40,7 +41,7 @@ static void clear_kick(struct subject *s)
 
 static void kick(struct subject *s)
 {
-	filemap_dontcache_kick_writeback(s->mapping);
+	generic_write_sync(&s->iocb, 1);
 }
 
 static void consume(struct subject *s)
@@ -137,7 +138,11 @@ static int measure(struct subject *s)
 /* On the first folio of @file, which keeps its lock until all is measured. */
 static int micro_run(struct file *file)
 {
-	struct subject s = { .mapping = file->f_mapping };
+	struct subject s = {
+		.mapping	= file->f_mapping,
+		.iocb.ki_filp	= file,
+		.iocb.ki_flags	= IOCB_DONTCACHE,
+	};
 	int err;
 
 	if (!mapping_can_writeback(s.mapping))

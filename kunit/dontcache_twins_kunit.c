@@ -65,6 +65,7 @@ static struct file_system_type twin_fs_type = {
 
 struct twin {
 	struct vfsmount		*mnt;
+	struct file		*file;	/* no more than a kiocb asks for */
 	struct inode		*inode;
 	struct address_space	*mapping;
 	struct bdi_writeback	*wb;
@@ -93,6 +94,9 @@ static void twin_init(struct kunit *test, struct twin *twin)
 	twin->mapping = twin->inode->i_mapping;
 	twin->mapping->a_ops = &twin_aops;
 	mapping_set_gfp_mask(twin->mapping, GFP_KERNEL);
+	twin->file = kunit_kzalloc(test, sizeof(*twin->file), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, twin->file);
+	twin->file->f_mapping = twin->mapping;
 	clear_bit(WB_registered, &twin->wb->state);
 }
 
@@ -115,6 +119,18 @@ enum op {
 	OP_FLUSH,
 	NR_OPS
 };
+
+/* The end of a DONTCACHE write. */
+static void twin_kick(struct twin *twin)
+{
+	struct kiocb iocb = {
+		.ki_filp	= twin->file,
+		.ki_flags	= IOCB_DONTCACHE,
+		.ki_pos		= PAGE_SIZE,
+	};
+
+	generic_write_sync(&iocb, PAGE_SIZE);
+}
 
 static void twin_write(struct twin *twin, pgoff_t index, fgf_t fgp)
 {
@@ -179,7 +195,7 @@ static long twin_step(struct twin *twin, enum op op, pgoff_t index)
 	case OP_KICK:
 		/* The C core cannot kick an inode that has no wb yet. */
 		if (inode_to_wb(twin->inode))
-			filemap_dontcache_kick_writeback(twin->mapping);
+			twin_kick(twin);
 		break;
 	case OP_FLUSH:
 		ret = dontcache_test_flush(twin->wb);
@@ -291,7 +307,7 @@ static void kick_reaches_the_flusher(struct kunit *test)
 		twin_snapshot(&twin, 0, &shot);
 		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], NR_PAGES);
 
-		filemap_dontcache_kick_writeback(twin.mapping);
+		twin_kick(&twin);
 		flush_delayed_work(&twin.wb->dwork);
 		twin_snapshot(&twin, 0, &shot);
 		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], 0);
@@ -310,7 +326,7 @@ static void kick_without_wb_does_nothing(struct kunit *test)
 	set_core(CORE_RUST);
 	twin_init(test, &twin);
 	KUNIT_ASSERT_NULL(test, twin.inode->i_wb);
-	filemap_dontcache_kick_writeback(twin.mapping);
+	twin_kick(&twin);
 	KUNIT_EXPECT_FALSE(test, test_bit(WB_start_dontcache, &twin.wb->state));
 	twin_exit(&twin);
 }

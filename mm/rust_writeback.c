@@ -2,6 +2,7 @@
 /*
  * Which writeback core is active: the one in Rust or the one in C.
  */
+#include <linux/export.h>
 #include <linux/moduleparam.h>
 #include <linux/rust_writeback.h>
 #include <linux/string.h>
@@ -11,6 +12,7 @@
 
 #ifdef CONFIG_RUST_WRITEBACK_AB
 DEFINE_STATIC_KEY_TRUE(rust_writeback_key);
+EXPORT_SYMBOL_GPL(rust_writeback_key);
 
 /* Runs before any file system is mounted; later the parameter is read-only. */
 static int core_set(const char *val, const struct kernel_param *kp)

@@ -24,12 +24,9 @@ void rust_dontcache_claimed(struct folio *folio, struct address_space *mapping);
 void rust_dontcache_moved(struct bdi_writeback *old_wb,
 			  struct bdi_writeback *new_wb, long nr);
 
-/* fs/dontcache_kick.rs */
+/* fs/dontcache_kick.rs, exported for file systems that are modules */
 void rust_dontcache_kick(struct address_space *mapping);
 s64 rust_dontcache_consume(struct bdi_writeback *wb);
-
-/* fs/rust_flusher.h, for the Rust core */
-void rust_wb_wakeup(struct bdi_writeback *wb);
 
 /* fs/rust_flusher.h, for tests: what the flusher does with a kick */
 long dontcache_test_flush(struct bdi_writeback *wb);

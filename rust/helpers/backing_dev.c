@@ -2,6 +2,8 @@
 
 #include <linux/backing-dev.h>
 #include <linux/bitops.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
 
 __rust_helper struct bdi_writeback *
 rust_helper_unlocked_inode_to_wb_begin(struct inode *inode,
@@ -31,6 +33,23 @@ __rust_helper void rust_helper_wb_get(struct bdi_writeback *wb)
 __rust_helper void rust_helper_wb_put(struct bdi_writeback *wb)
 {
 	wb_put(wb);
+}
+
+__rust_helper void rust_helper_spin_lock_irq(spinlock_t *lock)
+{
+	spin_lock_irq(lock);
+}
+
+__rust_helper void rust_helper_spin_unlock_irq(spinlock_t *lock)
+{
+	spin_unlock_irq(lock);
+}
+
+__rust_helper bool
+rust_helper_mod_delayed_work(struct workqueue_struct *wq,
+			     struct delayed_work *dwork, unsigned long delay)
+{
+	return mod_delayed_work(wq, dwork, delay);
 }
 
 __rust_helper s64

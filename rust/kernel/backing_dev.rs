@@ -27,6 +27,7 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
+    mem::MaybeUninit,
     ops::Deref,
     ptr::NonNull, //
 };
@@ -201,24 +202,23 @@ impl kick::Wb for BdiWriteback {
 ///
 /// # Invariants
 ///
-/// - `unlocked_inode_to_wb_begin()` was called for `inode`, and filled `cookie`.
+/// - `unlocked_inode_to_wb_begin()` was called for `inode`, and filled of `cookie` what
+///   `unlocked_inode_to_wb_end()` reads: the flags only where it took the lock.
 /// - `wb` is what it returned: null, or the inode's wb until the section ends.
 pub struct WbSection<'a> {
     inode: &'a Inode,
     wb: *mut bindings::bdi_writeback,
-    cookie: bindings::wb_lock_cookie,
+    cookie: MaybeUninit<bindings::wb_lock_cookie>,
     _not_send: NotThreadSafe,
 }
 
 impl<'a> WbSection<'a> {
     #[inline(always)]
     pub(crate) fn begin(inode: &'a Inode) -> Self {
-        let mut cookie = bindings::wb_lock_cookie {
-            locked: false,
-            flags: 0,
-        };
+        let mut cookie = MaybeUninit::uninit();
         // SAFETY: The inode is live by its invariants, and `cookie` is ours to be written.
-        let wb = unsafe { bindings::unlocked_inode_to_wb_begin(inode.as_raw(), &mut cookie) };
+        let wb =
+            unsafe { bindings::unlocked_inode_to_wb_begin(inode.as_raw(), cookie.as_mut_ptr()) };
         // INVARIANT: The section was begun right above; `wb` is what that returned.
         Self {
             inode,
@@ -261,7 +261,9 @@ impl Drop for WbSection<'_> {
     fn drop(&mut self) {
         // SAFETY: By the type invariants the section was begun for this inode with this cookie,
         // and it ends once: here.
-        unsafe { bindings::unlocked_inode_to_wb_end(self.inode.as_raw(), &mut self.cookie) };
+        unsafe {
+            bindings::unlocked_inode_to_wb_end(self.inode.as_raw(), self.cookie.as_mut_ptr());
+        }
     }
 }
 
@@ -293,8 +295,17 @@ impl WbRef<'_> {
     /// C counterpart: `wb_wakeup()`.
     #[inline(always)]
     pub fn wakeup(&self) {
-        // SAFETY: The wb is live by the type invariants.
-        unsafe { bindings::rust_wb_wakeup(self.wb.as_ptr()) };
+        let wb = self.wb.as_ptr();
+        // SAFETY: The wb is live by the type invariants, so its lock is initialised. The lock
+        // orders the test of the bit before the queueing: a wb that is shut down clears the bit
+        // under the lock first, and drains the work afterwards. `bdi_wq` lives forever.
+        unsafe {
+            bindings::spin_lock_irq(&raw mut (*wb).work_lock);
+            if self.test(WbState::Registered) {
+                bindings::mod_delayed_work(bindings::bdi_wq, &raw mut (*wb).dwork, 0);
+            }
+            bindings::spin_unlock_irq(&raw mut (*wb).work_lock);
+        }
     }
 }
 

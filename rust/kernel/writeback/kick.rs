@@ -42,13 +42,14 @@ pub trait Wb {
 /// Leaves a request for the flusher of `wb`, whose pages the caller has dirtied.
 ///
 /// Returns true to the one caller that made the request pending: it has to wake the flusher. The
-/// test in front of the atomic operation keeps the cache line shared while a request is pending.
+/// test in front of the atomic operation keeps the cache line shared while a request is pending,
+/// and comes first of all because that is what most writers find.
 ///
 /// C counterpart: the section of `filemap_dontcache_kick_writeback()`.
 #[inline(always)]
 pub fn kick(wb: &impl Wb) -> bool {
     wb.order_after_dirtying();
-    wb.has_dirty_io() && !wb.is_pending() && !wb.test_and_set_pending()
+    !wb.is_pending() && wb.has_dirty_io() && !wb.test_and_set_pending()
 }
 
 /// Takes the request, and says how many pages the flusher is to write for it.
@@ -121,7 +122,7 @@ mod tests {
         };
         assert!(kick(&wb));
         assert!(wb.pending.get());
-        assert_eq!(*wb.calls.borrow(), ["order", "dirty_io", "test", "set"]);
+        assert_eq!(*wb.calls.borrow(), ["order", "test", "dirty_io", "set"]);
     }
 
     #[test]
@@ -132,7 +133,7 @@ mod tests {
             ..Recorder::default()
         };
         assert!(!kick(&wb));
-        assert_eq!(*wb.calls.borrow(), ["order", "dirty_io", "test"]);
+        assert_eq!(*wb.calls.borrow(), ["order", "test"]);
     }
 
     #[test]
