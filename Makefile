@@ -12,8 +12,10 @@ run test:
 
 ## kernel: build/bzImage and build/.config
 ## kunit: the KUnit suites under user-mode Linux
+## micro: instructions per operation, C beside Rust
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
-kernel kunit lint:
+## micro: instructions per operation, C beside Rust
+kernel kunit lint micro:
 	@tools/enter python3 -m rust_writeback $@
 
 ## vm: a shell in the virtual machine
@@ -27,4 +29,4 @@ clean:
 help:
 	@sed -n 's/^## \(.*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test kernel kunit lint vm clean help
+.PHONY: run test kernel kunit lint micro vm clean help

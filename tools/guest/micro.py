@@ -4,7 +4,7 @@
 The benchmark works on a real inode: a file descriptor's number, written to the
 file "micro", names one of the writer's own files. It is dirtied first, for an
 inode that was never dirtied has no writeback domain to count in. On stdout: one
-JSON object with the core and the lines "OP THOUSANDTHS_OF_INSTRUCTIONS".
+JSON object with the core and the lines "OP INSTRUCTIONS".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 DEBUGFS = "/sys/kernel/debug/rust_writeback"
-DIRECTORY = "/mnt/micro"
+DIRECTORY = "/tmp/micro"
 
 
 def read(name: str) -> str:

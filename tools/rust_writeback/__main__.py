@@ -14,7 +14,9 @@ TARGETS = {
     "test": ("tests", "run all tests"),
     "kernel": ("kernel", "build build/bzImage and build/.config"),
     "kunit": ("kunit", "run the KUnit suites"),
+    "micro": ("micro", "count the instructions of single operations on both cores"),
     "lint": ("lint", "run the linters"),
+    "micro": ("micro", "count the instructions of single operations"),
 }
 
 

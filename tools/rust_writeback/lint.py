@@ -26,6 +26,10 @@ CHECKPATCH_IGNORE = {
     "COMMIT_MESSAGE",
     "MISSING_SIGN_OFF",
     "FILE_PATH_CHANGES",
+    # What is exported is defined by a macro or in Rust, out of checkpatch's sight.
+    "EXPORT_SYMBOL",
+    # mm/Kconfig sources a file whose name begins with its own.
+    "EMBEDDED_FILENAME",
 }
 
 

@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from . import kernel, paths, vm
+from . import kernel, machine, paths, vm
 from .errors import Failure, run_main
 from .steps import write_whole
 
@@ -34,6 +34,8 @@ OPERATIONS = {
     "consume": "flusher consumes the kick",
     "account_dirtied": "account a folio dirtied",
     "account_cleaned": "account a folio cleaned",
+    "buffered_dirtied": "dirty a buffered folio",
+    "buffered_cleaned": "clean a buffered folio",
 }
 
 
@@ -57,7 +59,7 @@ def _figures(lines: Iterable[str]) -> Iterable[tuple[str, float]]:
     for line in lines:
         words = line.split()
         if len(words) == 2 and words[1].isdigit():
-            yield words[0], int(words[1]) / 1000
+            yield words[0], float(words[1])
 
 
 def ratios(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -83,7 +85,7 @@ def show(figures: Mapping[str, Mapping[str, float]]) -> None:
         table.add_column(title, justify="right")
     for name, ratio in ratios(figures).items():
         over = "bold red" if ratio > LIMIT else None
-        values = [f"{figures[core][name]:.1f}" for core in CORES]
+        values = [f"{figures[core][name]:.0f}" for core in CORES]
         table.add_row(OPERATIONS[name], *values, f"{ratio:.3f}", style=over)
     Console(width=None if sys.stdout.isatty() else 100, highlight=False).print(table)
 
@@ -93,6 +95,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="micro", description=__doc__)
     parser.add_argument("--report", type=Path, default=paths.BUILD / "report", help="where micro.json goes")
     options = parser.parse_args(arguments)
+    machine.polite()
     kernel.ensure()
     figures: dict[str, dict[str, float]] = {}
     setup: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}

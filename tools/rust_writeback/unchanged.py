@@ -61,6 +61,8 @@ def original_object(name: str) -> Path:
     words = match.group(1).split()
     words = [word for word in words if not word.startswith("-Wp,-MMD")]
     words[words.index("-o") + 1] = str(object_file)
+    first = next(index for index, word in enumerate(words) if word.startswith("-I"))
+    words.insert(first, f"-I{ORIGINALS / 'include'}")
     words[-1] = f"-iquote {TREE / source.parent} {ORIGINALS / source}"
     done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
     if done.returncode:
