@@ -12,7 +12,6 @@ run test:
 
 ## kernel: build/bzImage and build/.config
 ## kunit: the KUnit suites under user-mode Linux
-## micro: instructions per operation, C beside Rust
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
 ## micro: instructions per operation, C beside Rust
 kernel kunit lint micro:
@@ -27,6 +26,6 @@ clean:
 	rm -rf build
 
 help:
-	@sed -n 's/^## \(.*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
 .PHONY: run test kernel kunit lint micro vm clean help

@@ -16,7 +16,6 @@ TARGETS = {
     "kunit": ("kunit", "run the KUnit suites"),
     "micro": ("micro", "count the instructions of single operations on both cores"),
     "lint": ("lint", "run the linters"),
-    "micro": ("micro", "count the instructions of single operations"),
 }
 
 
