@@ -125,7 +125,7 @@ def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
     """The whole command line."""
     parameters = f"{KERNEL_PARAMETERS} rust_writeback.core={options.core}"
     if options.icount:
-        parameters += " nokaslr"
+        parameters += " nokaslr rootfstype=ramfs"
     kernel = ["-kernel", str(paths.BZIMAGE), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
     kernel += ["-append", f"{parameters} {options.append}".strip()]
     return [find(), *_machine(options, accel), *_devices(options, wires), *kernel]

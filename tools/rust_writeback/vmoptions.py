@@ -80,6 +80,8 @@ class VmOptions:
                 raise ValueError
         except ValueError:
             raise Failure(f"--mem {self.mem}: give the guest's memory as 512M or 2G, at least 128M", 2) from None
+        if self.icount and amount(self.mem) < 512 << 20:
+            raise Failure(f"--mem {self.mem}: with --icount the root is in memory; give the guest at least 512M", 2)
         if self.share and not self.share.is_dir():
             raise Failure(f"--share {self.share}: no such folder; name one that exists", 2)
 

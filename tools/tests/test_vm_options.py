@@ -45,6 +45,7 @@ def test_a_wrong_drive_parameter_names_the_right_ones(text: str) -> None:
         (["--smp", "4096"], "1 to"),
         (["--mem", "lots"], "512M or 2G"),
         (["--mem", "1M"], "at least 128M"),
+        (["--icount", "--mem", "256M"], "at least 512M"),
         (["--colour"], "--core rust|c"),
         (["--cor", "c"], "--core rust|c"),
         (["true"], "--core rust|c"),
@@ -82,7 +83,7 @@ def test_counted_time_takes_nothing_from_the_host() -> None:
     line = " ".join(qemu.command(VmOptions(icount=True, core="c", append="quiet"), "icount", wires()))
     assert "-accel tcg,thread=single -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm" in line
     assert "-rdrand,-rdseed" in line and "nokaslr" in line and "guest.img" not in line
-    assert line.endswith("rust_writeback.core=c nokaslr quiet")
+    assert line.endswith("rust_writeback.core=c nokaslr rootfstype=ramfs quiet")
 
 
 def test_qemu_says_what_it_lacks() -> None:
