@@ -14,6 +14,7 @@ mod tests {
             WbState, //
         },
         bindings,
+        error::Result,
         folio::Folio,
         page::Page,
         sync::aref::ARef,
