@@ -15,10 +15,8 @@ from dontcache import (
     MIB,
     NVME,
     PAGE,
-    RWF_DONTCACHE,
     cached_pages,
     cgroup,
-    core,
     counter,
     file_system,
     in_cgroup,
@@ -160,19 +158,6 @@ def direct_to_a_file(kind: str) -> None:
         assert (root / "direct").read_bytes() == pattern(0, MIB)
 
 
-def direct_to_a_fresh_device() -> None:
-    """... and on a block device whose inode was never dirtied, and so has no wb."""
-    if core() == "c":
-        raise ktap.Skip("the C core dereferences the missing wb and oopses")
-    with opened(NVME, os.O_RDWR | os.O_DIRECT) as fd:
-        aligned = mmap.mmap(-1, PAGE)
-        aligned.write(pattern(0, PAGE))
-        assert os.pwritev(fd, [aligned], 0, RWF_DONTCACHE) == PAGE
-        got = mmap.mmap(-1, PAGE)
-        os.preadv(fd, [got], 0)
-        assert got[:] == pattern(0, PAGE)
-
-
 PER_FILE_SYSTEM = (
     fio_verify,
     every_byte,
@@ -185,9 +170,7 @@ PER_FILE_SYSTEM = (
 )
 
 if __name__ == "__main__":
-    # The device comes first: a mount would give its inode a wb.
-    cases = [("direct_to_a_fresh_device", direct_to_a_fresh_device)]
-    cases += [
+    cases = [
         (f"{kind}_{case.__name__}", functools.partial(case, kind))
         for kind in ("xfs", "ext4")
         for case in PER_FILE_SYSTEM
