@@ -66,6 +66,12 @@ def test_the_command_is_all_that_follows_the_dashes() -> None:
     assert vm._parse([])[1] == []
 
 
+def test_counted_time_has_a_drive_only_when_asked() -> None:
+    assert vm._parse([])[0].nvme == NvmeOptions()
+    assert vm._parse(["--icount"])[0].nvme is None
+    assert vm._parse(["--icount", "--nvme", "size=1G"])[0].nvme == NvmeOptions("1G")
+
+
 def wires() -> qemu.Wires:
     return qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
 
