@@ -26,7 +26,7 @@ pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_spa
     // SAFETY: The caller promises a live page cache.
     let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
     let section = inode.wb_section();
-    if !section.wb().is_some_and(|wb| kick(wb)) {
+    if !section.wb().is_some_and(kick) {
         return;
     }
     if let Some(wb) = section.into_ref() {
