@@ -52,18 +52,6 @@ rust_helper_mod_delayed_work(struct workqueue_struct *wq,
 	return mod_delayed_work(wq, dwork, delay);
 }
 
-__rust_helper s64
-rust_helper_percpu_counter_sum(struct percpu_counter *fbc)
-{
-	return percpu_counter_sum(fbc);
-}
-
-__rust_helper void
-rust_helper_percpu_counter_add_local(struct percpu_counter *fbc, s64 amount)
-{
-	percpu_counter_add_local(fbc, amount);
-}
-
 __rust_helper bool
 rust_helper_test_bit(unsigned long nr, const unsigned long *addr)
 {

@@ -19,6 +19,7 @@ use crate::{
     bindings,
     ffi::c_ulong,
     fs::Inode,
+    percpu_counter::PerCpuCounter,
     types::{
         NotThreadSafe,
         Opaque, //
@@ -100,12 +101,12 @@ impl BdiWriteback {
     }
 
     #[inline]
-    fn stat(&self, item: WbStat) -> *mut bindings::percpu_counter {
-        // SAFETY: The wb is live by the type invariants, and `WbStat` names only items that exist.
+    fn stat(&self, item: WbStat) -> &PerCpuCounter {
+        // SAFETY: The wb is live by the type invariants, its counters were initialised with it, and
+        // `WbStat` names only items that exist.
         unsafe {
-            (&raw mut (*self.as_raw()).stat)
-                .cast::<bindings::percpu_counter>()
-                .add(item as usize)
+            let stat = &raw mut (*self.as_raw()).stat;
+            PerCpuCounter::from_raw(stat.cast::<bindings::percpu_counter>().add(item as usize))
         }
     }
 
@@ -142,8 +143,7 @@ impl BdiWriteback {
     /// C counterpart: `wb_stat_sum()`, which cuts off below zero.
     #[inline]
     pub fn stat_sum(&self, item: WbStat) -> i64 {
-        // SAFETY: `stat()` points at an initialised counter of a live wb.
-        unsafe { bindings::percpu_counter_sum(self.stat(item)) }
+        self.stat(item).sum()
     }
 
     /// Adds `pages` to the count of dirty dropbehind pages.
@@ -156,8 +156,7 @@ impl BdiWriteback {
     /// C counterpart: `wb_stat_mod(wb, WB_DONTCACHE_DIRTY, pages)`.
     #[inline]
     pub fn add_dontcache_dirty(&self, pages: i64) {
-        // SAFETY: `stat()` points at an initialised counter of a live wb.
-        unsafe { bindings::percpu_counter_add_local(self.stat(WbStat::DontcacheDirty), pages) };
+        self.stat(WbStat::DontcacheDirty).add_local(pages);
     }
 }
 
@@ -322,7 +321,14 @@ impl Deref for WbRef<'_> {
 impl Drop for WbRef<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the instance owns the reference that is dropped here.
-        unsafe { bindings::wb_put(self.wb.as_ptr()) };
+        let wb = self.wb.as_ptr();
+        // SAFETY: The wb is live by the type invariants, and so is its device. The device's own wb
+        // is not counted: `wb_get()` and `wb_put()` do nothing to it. The reference on any other
+        // is the instance's, by the type invariants.
+        unsafe {
+            if wb != &raw mut (*(*wb).bdi).wb {
+                bindings::wb_put(wb);
+            }
+        }
     }
 }
