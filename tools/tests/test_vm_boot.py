@@ -81,7 +81,8 @@ def test_a_list_of_words_is_not_given_to_a_shell() -> None:
     assert vm.run(SMALL, ["printf", "%s|", "a b", "$HOME", ""]).stdout == b"a b|$HOME||"
 
 
-CRASH = "echo before; cd /sys/kernel/debug/provoke-crash; echo {} >DIRECT; sleep 300"
+# What was written a moment before the end has left the guest.
+CRASH = "echo before; sleep 1; cd /sys/kernel/debug/provoke-crash; echo {} >DIRECT; sleep 300"
 
 
 @pytest.mark.parametrize(
@@ -89,11 +90,11 @@ CRASH = "echo before; cd /sys/kernel/debug/provoke-crash; echo {} >DIRECT; sleep
     [
         ("oops", CRASH.format("EXCEPTION"), ""),
         ("oops", CRASH.format("BUG"), ""),
-        ("panic", "echo before; echo c >/proc/sysrq-trigger", ""),
+        ("panic", "echo before; sleep 1; echo c >/proc/sysrq-trigger", ""),
         ("hang", CRASH.format("SOFTLOCKUP"), "watchdog_thresh=3"),
         ("hang", CRASH.format("HARDLOCKUP"), "watchdog_thresh=3 rcupdate.rcu_cpu_stall_timeout=5"),
         ("hang", CRASH.format("HUNG_TASK"), "sysctl.kernel.hung_task_timeout_secs=3"),
-        ("qemu", "echo before; echo o >/proc/sysrq-trigger; sleep 300", ""),
+        ("qemu", "echo before; sleep 1; echo o >/proc/sysrq-trigger; sleep 300", ""),
     ],
 )
 def test_how_it_died(kind: str, command: str, append: str) -> None:
