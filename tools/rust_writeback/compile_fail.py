@@ -8,6 +8,7 @@ The command line is the one with which the kernel's build compiled fs/dontcache_
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -36,7 +37,9 @@ def errors_of(program: Path, kernel: Path, out: Path) -> set[str]:
     saved = (kernel / SAVED).read_text()
     command = rustc_command(saved, program, program.stem)
     command = re.sub(r"--out-dir \S+", f"--out-dir {out}", command)
-    done = subprocess.run(["sh", "-c", command], cwd=kernel, capture_output=True, text=True)
+    # As the kernel's Makefile has it.
+    environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
+    done = subprocess.run(["sh", "-c", command], cwd=kernel, env=environment, capture_output=True, text=True)
     codes = set(SEEN.findall(done.stderr))
     if (done.returncode == 0) == bool(codes) or (done.returncode and not codes):
         raise Failure(f"rustc gave no verdict on {program.name}: {done.stderr.strip()[-300:]}")

@@ -55,15 +55,15 @@ def original_object(name: str) -> Path:
     """Compiles the pristine original of a hooked file as the build compiled the hooked one."""
     source, object_file = Path(name), OUT / Path(name).with_suffix(".orig.o")
     saved = (OUT / source.parent / f".{source.stem}.o.cmd").read_text().splitlines()[0]
-    match = re.match(r"savedcmd_\S+ := (.*?)(?: ;|;|$)", saved)
+    match = re.match(r"savedcmd_\S+ := (.*)$", saved)
     if match is None:
         raise Failure(f"no command was saved for {name}")
-    words = match.group(1).split()
-    words = [word for word in words if not word.startswith("-Wp,-MMD")]
-    words[words.index("-o") + 1] = str(object_file)
+    # The compiler, and objtool on what it made.
+    words = [word for word in match.group(1).split() if not word.startswith("-Wp,-MMD")]
+    words = [str(object_file) if word == str(source.with_suffix(".o")) else word for word in words]
     first = next(index for index, word in enumerate(words) if word.startswith("-I"))
-    words.insert(first, f"-I{ORIGINALS / 'include'}")
-    words[-1] = f"-iquote {TREE / source.parent} {ORIGINALS / source}"
+    words.insert(first, f"-I{ORIGINALS / 'include'} -iquote {TREE / source.parent}")
+    words = [word.replace(str(TREE / source), str(ORIGINALS / source)) for word in words]
     done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"the original of {name} does not build: {done.stderr.strip()[-300:]}")
