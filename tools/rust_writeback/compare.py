@@ -26,10 +26,6 @@ COMPARED = ("buffered", "dontcache")
 SCALE = "direct"
 """Direct writes meet neither core. They give the scale, for which one pair is enough."""
 
-FAST_COPY = "clearcpuid=erms,fsrm,fsrs,fzrm"
-"""TCG emulates "rep movsb" byte by byte. Without these flags the kernel copies in
-words, and the drive rather than the emulated CPU is the limit."""
-
 
 class Stream:
     """Collects the guest's output and counts its lines as they come."""
@@ -67,7 +63,6 @@ def boot(options: argparse.Namespace, core: str, steps: Sequence[results.Step], 
         smp=2,
         mem=options.mem,
         nvme=vm.NvmeOptions(size="2G", bps=options.bps),
-        append=FAST_COPY,
     )
     result = vm.run(wanted, ["python3", "-c", DRIVER.read_text(), results.to_text(plan)], stdout=stream)
     if result.core != core:

@@ -148,6 +148,22 @@ def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
 
 
 @contextlib.contextmanager
+def flusher_behind() -> Iterator[None]:
+    """The flusher shares a CPU with the caller, who goes first: as with a drive that is slow."""
+    mask = Path("/sys/devices/virtual/workqueue/writeback/cpumask")
+    everywhere, before = os.sched_getaffinity(0), mask.read_text()
+    mask.write_text("1")
+    os.sched_setaffinity(0, {0})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(0, everywhere)
+        mask.write_text(before)
+
+
+@contextlib.contextmanager
 def cgroup(name: str) -> Iterator[Path]:
     """A cgroup with the controllers that cgroup writeback needs."""
     (CGROUPS / "cgroup.subtree_control").write_text("+memory +io")
