@@ -55,7 +55,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def boot(options: argparse.Namespace, core: str, steps: Sequence[results.Step], bar: Bar) -> tuple[Any, bytes]:
-    """Boot one core, and run all steps in that one session."""
+    """Boot one core, and run all steps in it."""
     plan = {"steps": [step.plan() for step in steps], "interval": options.interval, "fstype": FILE_SYSTEM}
     stream = Stream(bar)
     wanted = vm.VmOptions(
