@@ -197,7 +197,8 @@ impl kick::Wb for BdiWriteback {
 ///
 /// Begins with [`Inode::wb_section`] and ends when it is dropped. The code in between must not
 /// sleep, and interrupts may be off. It stays on its thread: the section is an RCU read-side
-/// critical section, and during a move of the inode it holds the lock of its page cache.
+/// critical section, and during a move of the inode it holds the lock of its page cache. For the
+/// same reason sections of one inode must not be nested.
 ///
 /// # Invariants
 ///
@@ -231,8 +232,8 @@ impl<'a> WbSection<'a> {
     #[inline(always)]
     pub fn wb(&self) -> Option<&BdiWriteback> {
         // SAFETY: By the type invariants `wb` is null or the inode's wb. The inode holds a
-        // reference on its wb, and keeps the wb until the section ends, which the borrow of
-        // `self` outlasts.
+        // reference on its wb and keeps the wb until the section ends, and `self` cannot end while
+        // it is borrowed.
         unsafe { self.wb.cast::<BdiWriteback>().as_ref() }
     }
 
