@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """With CONFIG_RUST_WRITEBACK=n every hooked C file compiles to the code that it had before.
 
-The hooked file and its pristine original are compiled with the same command line, and their code
-is compared: the bytes of every text section, and what its relocations refer to. Line numbers and
-strings live in other sections and may differ.
+The hooked file and its pristine original are compiled with the same command line and the same line
+numbers, and their code is compared: the bytes of every text section, and what its relocations refer
+to. Strings live in other sections and may differ.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from rust_writeback.errors import Failure
@@ -51,23 +52,43 @@ def code(object_file: Path) -> str:
     return "\n".join(re.sub(r"(\.(?:rodata|data|bss|L)[\w.$]*)[+-]0x[0-9a-f]+", r"\1", line) for line in lines)
 
 
-def original_object(name: str) -> Path:
-    """Compiles the pristine original of a hooked file as the build compiled the hooked one."""
-    source, object_file = Path(name), OUT / Path(name).with_suffix(".orig.o")
-    saved = (OUT / source.parent / f".{source.stem}.o.cmd").read_text().splitlines()[0]
+def renumbered(hooked: list[str], original: list[str]) -> str:
+    """The hooked source, whose lines bear the original's numbers: some of the code holds them."""
+    lines: list[str] = []
+    for tag, start, end, hooked_start, hooked_end in SequenceMatcher(None, original, hooked, False).get_opcodes():
+        lines += hooked[hooked_start:hooked_end]
+        if tag != "equal":
+            lines.append(f"#line {end + 1}")
+    return "\n".join(lines) + "\n"
+
+
+def compiled(name: str, source: Path, includes: str) -> Path:
+    """Compiles a source in the place of this hooked file, as the build does it."""
+    place, object_file = Path(name), source.with_suffix(".o")
+    saved = (OUT / place.parent / f".{place.stem}.o.cmd").read_text().splitlines()[0]
     match = re.match(r"savedcmd_\S+ := (.*)$", saved)
     if match is None:
         raise Failure(f"no command was saved for {name}")
     # The compiler, and objtool on what it made.
     words = [word for word in match.group(1).split() if not word.startswith("-Wp,-MMD")]
-    words = [str(object_file) if word == str(source.with_suffix(".o")) else word for word in words]
+    words = [str(object_file) if word == str(place.with_suffix(".o")) else word for word in words]
     first = next(index for index, word in enumerate(words) if word.startswith("-I"))
-    words.insert(first, f"-I{ORIGINALS / 'include'} -iquote {TREE / source.parent}")
-    words = [word.replace(str(TREE / source), str(ORIGINALS / source)) for word in words]
+    words.insert(first, f"{includes} -iquote {TREE / place.parent}")
+    words = [word.replace(str(TREE / place), str(source)) for word in words]
     done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
     if done.returncode:
-        raise Failure(f"the original of {name} does not build: {done.stderr.strip()[-300:]}")
+        raise Failure(f"{source} does not build: {done.stderr.strip()[-300:]}")
     return object_file
+
+
+def both(name: str) -> tuple[str, str]:
+    """The code of a hooked file, and that of its original."""
+    hooked, original = TREE / name, ORIGINALS / name
+    stem = OUT / Path(name).with_suffix("")
+    sources = stem.with_name(f"{stem.name}-hooked.c"), stem.with_name(f"{stem.name}-original.c")
+    sources[0].write_text(renumbered(hooked.read_text().splitlines(), original.read_text().splitlines()))
+    sources[1].write_text(original.read_text())
+    return code(compiled(name, sources[0], "")), code(compiled(name, sources[1], f"-I{ORIGINALS / 'include'}"))
 
 
 def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
@@ -80,8 +101,7 @@ def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
     make(*[str(Path(name).with_suffix(".o")) for name in names])
     verdicts: list[tuple[str, str | None]] = []
     for name in names:
-        hooked = code(OUT / Path(name).with_suffix(".o"))
-        original = code(original_object(name))
+        hooked, original = both(name)
         if len(original) < 10000:
             raise Failure(f"the original of {name} has next to no code; the comparison is void")
         verdicts.append((name, None if hooked == original else "the code differs from the original"))
