@@ -3,7 +3,11 @@
 
 //! The control: what the others do wrong, done right.
 
-use kernel::{folio::Folio, fs::Inode};
+use kernel::{
+    buffer_head::BufferRing,
+    folio::{Folio, LockedFolio},
+    fs::Inode,
+};
 
 /// Marks under the lock, looks inside the section, wakes after it.
 pub fn proper(folio: &Folio, inode: &Inode) {
@@ -15,4 +19,15 @@ pub fn proper(folio: &Folio, inode: &Inode) {
     if let Some(wb) = section.into_ref() {
         wb.wakeup();
     }
+}
+
+/// Walks the buffers under the lock, in the thread that has it.
+pub fn proper_walk(folio: &LockedFolio) -> usize {
+    // SAFETY: The folio has buffers, for the sake of the example.
+    let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
+        return 0;
+    };
+    ring.cursor(0..ring.blocks())
+        .filter(|buffer| buffer.is_uptodate())
+        .count()
 }

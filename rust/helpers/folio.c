@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/page-flags.h>
 #include <linux/pagemap.h>
@@ -17,6 +18,28 @@ __rust_helper void rust_helper_folio_put(struct folio *folio)
 __rust_helper unsigned long rust_helper_folio_nr_pages(const struct folio *folio)
 {
 	return folio_nr_pages(folio);
+}
+
+__rust_helper size_t rust_helper_folio_size(const struct folio *folio)
+{
+	return folio_size(folio);
+}
+
+__rust_helper loff_t rust_helper_folio_pos(const struct folio *folio)
+{
+	return folio_pos(folio);
+}
+
+__rust_helper void rust_helper_folio_mark_uptodate(struct folio *folio)
+{
+	folio_mark_uptodate(folio);
+}
+
+__rust_helper void
+rust_helper_folio_zero_segments(struct folio *folio, size_t start1, size_t xend1,
+				size_t start2, size_t xend2)
+{
+	folio_zero_segments(folio, start1, xend1, start2, xend2);
 }
 
 __rust_helper void rust_helper_folio_lock(struct folio *folio)

@@ -23,7 +23,10 @@ use crate::{
     },
 };
 use core::{
-    ops::Deref,
+    ops::{
+        Deref,
+        Range, //
+    },
     ptr::NonNull, //
 };
 
@@ -86,6 +89,15 @@ impl Folio {
     pub fn nr_pages(&self) -> usize {
         // SAFETY: The folio is live by the type invariants.
         unsafe { bindings::folio_nr_pages(self.as_raw()) }
+    }
+
+    /// How many bytes the folio has. Stable when [`nr_pages`](Self::nr_pages) is.
+    ///
+    /// C counterpart: `folio_size()`.
+    #[inline]
+    pub fn size(&self) -> usize {
+        // SAFETY: The folio is live by the type invariants.
+        unsafe { bindings::folio_size(self.as_raw()) }
     }
 
     /// Whether the folio has data that its device does not have (`PG_dirty`).
@@ -205,6 +217,62 @@ impl LockedFolio {
         // INVARIANT: The caller promises the lock for `'a`.
         // SAFETY: A locked folio is live, and `Self` is transparent over it.
         unsafe { &*ptr.cast() }
+    }
+
+    /// What the folio has as its mapping. For a folio in the page cache of an inode it is that page
+    /// cache, which the lock keeps; for others it may be null, or no pointer at all.
+    ///
+    /// C counterpart: `folio->mapping`.
+    #[inline]
+    pub(crate) fn raw_mapping(&self) -> *mut bindings::address_space {
+        // SAFETY: The folio is live by the type invariants, and the field is valid in any folio.
+        unsafe { (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping }
+    }
+
+    /// The byte of the folio at `pos` of its file's, counted in bytes from the folio's beginning.
+    ///
+    /// C counterpart: `offset_in_folio()`.
+    #[inline]
+    pub fn offset_of(&self, pos: i64) -> usize {
+        // A folio's size is a power of two, and its place in the file a multiple of it.
+        pos as usize & self.size().wrapping_sub(1)
+    }
+
+    /// Where in its file the folio begins, in bytes.
+    ///
+    /// C counterpart: `folio_pos()`.
+    #[inline]
+    pub fn pos(&self) -> i64 {
+        // SAFETY: The folio is live by the type invariants, and the lock keeps its index.
+        unsafe { bindings::folio_pos(self.as_raw()) }
+    }
+
+    /// Marks all data of the folio as valid. Writes of the data are ordered before.
+    ///
+    /// C counterpart: `folio_mark_uptodate()`.
+    #[inline]
+    pub fn mark_uptodate(&self) {
+        // SAFETY: The folio is live by the type invariants; the flag is set atomically.
+        unsafe { bindings::folio_mark_uptodate(self.as_raw()) };
+    }
+
+    /// Zeroes the bytes of `outer` that are not in `inner`; both count from the folio's beginning.
+    /// Bytes that the folio does not have are left out.
+    ///
+    /// C counterpart: `folio_zero_segments()`.
+    pub fn zero_outside(&self, outer: Range<usize>, inner: Range<usize>) {
+        let end = outer.end.min(self.size());
+        // SAFETY: The folio is live by the type invariants, and its data may be written under its
+        // lock; C zeroes from a start to an end above it, and both ends are within the folio.
+        unsafe {
+            bindings::folio_zero_segments(
+                self.as_raw(),
+                inner.end,
+                end,
+                outer.start,
+                inner.start.min(end),
+            )
+        };
     }
 
     /// Marks the folio as one to leave the page cache once it is clean.

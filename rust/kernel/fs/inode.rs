@@ -39,6 +39,15 @@ impl Inode {
         self.0.get()
     }
 
+    /// The size of the file system's blocks, in bytes.
+    ///
+    /// C counterpart: `i_blocksize()`.
+    #[inline]
+    pub fn block_size(&self) -> usize {
+        // SAFETY: The inode is live by the type invariants.
+        unsafe { bindings::i_blocksize(self.as_raw()) as usize }
+    }
+
     /// Begins a section in which the inode keeps the wb that it has.
     ///
     /// Context: any; the section itself must not sleep.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The buffer walks: what `fs/buffer.c` and file systems call.
+
+use kernel::{
+    bindings,
+    buffer_head::BufferRing,
+    error::code::EINVAL,
+    ffi::{
+        c_int,
+        c_uint,
+        c_void, //
+    },
+    folio::LockedFolio,
+    fs::WriteBegin,
+    prelude::*,
+    warn_on,
+    writeback::{
+        block_range::BlockRange,
+        buffer_walk::{
+            begin,
+            commit,
+            commit_and_discover,
+            is_ready, //
+        }, //
+    }, //
+};
+
+/// The bytes `from..to` of the folio that has the buffers `ring`. Nonsense is reported.
+#[inline(always)]
+fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange> {
+    BlockRange::new(ring.folio_size(), ring.block_size(), from, to).map_err(|_| {
+        warn_on!(true);
+        EINVAL
+    })
+}
+
+/// Makes the bytes `from..to` of `folio`, which were copied, up to date and dirty.
+///
+/// Nothing to do for a folio without buffers. A range that the folio cannot have is reported, and
+/// nothing is done.
+///
+/// # Safety
+///
+/// `folio` must point at a folio that the caller has locked, in a page cache whose folios have
+/// buffers or no private data.
+#[export]
+pub unsafe extern "C" fn rust_block_commit_write(
+    folio: *mut bindings::folio,
+    from: usize,
+    to: usize,
+) {
+    // SAFETY: The caller promises the lock.
+    let folio = unsafe { LockedFolio::assume_locked(folio) };
+    if !folio.test_uptodate() {
+        // SAFETY: The caller promises the same.
+        return unsafe { commit_to_stale(folio, from, to) };
+    }
+    // SAFETY: The caller promises buffers or nothing.
+    let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
+        return;
+    };
+    if let Ok(range) = range_of(&ring, from, to) {
+        commit(&ring, &range);
+    }
+}
+
+/// The commit to a folio that is not up to date: apart, to keep the common one short.
+///
+/// # Safety
+///
+/// As [`rust_block_commit_write`].
+#[inline(never)]
+unsafe fn commit_to_stale(folio: &LockedFolio, from: usize, to: usize) {
+    // SAFETY: The caller promises buffers or nothing.
+    let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
+        return;
+    };
+    if let Ok(range) = range_of(&ring, from, to) {
+        if commit_and_discover(&ring, &range) {
+            folio.mark_uptodate();
+        }
+    }
+}
+
+/// Prepares the buffers of `folio` for a write of `len` bytes at `pos` of its file, with the help
+/// of the file system's `ops`, and makes the buffers first if there are none.
+///
+/// Returns zero or a negative error number. A range that the folio cannot have is reported, and is
+/// `EINVAL`.
+///
+/// # Safety
+///
+/// - `folio` must point at a folio that the caller has locked, in the page cache of an inode whose
+///   folios have buffers or no private data;
+/// - `ops` must point at valid operations of that inode's file system that take `get_block` and
+///   `private`.
+#[export]
+pub unsafe extern "C" fn rust_write_begin(
+    folio: *mut bindings::folio,
+    pos: bindings::loff_t,
+    len: c_uint,
+    get_block: bindings::get_block_t,
+    private: *mut c_void,
+    ops: *const bindings::rust_write_begin_ops,
+) -> c_int {
+    // SAFETY: The caller promises the lock.
+    let folio = unsafe { LockedFolio::assume_locked(folio) };
+    let from = folio.offset_of(pos);
+    let to = from.wrapping_add(len as usize);
+    // SAFETY: The caller promises buffers or nothing.
+    let ready = match unsafe { BufferRing::of(folio) } {
+        Some(ring) => match range_of(&ring, from, to) {
+            Ok(range) => is_ready(&ring, &range),
+            Err(error) => return error.to_errno(),
+        },
+        None => false,
+    };
+    if ready {
+        return 0;
+    }
+    // SAFETY: The caller promises the same.
+    unsafe { prepare(folio, from, to, get_block, private, ops) }
+}
+
+/// The preparation that has something to do: apart, to keep the common case short.
+///
+/// # Safety
+///
+/// As [`rust_write_begin`].
+#[inline(never)]
+unsafe fn prepare(
+    folio: &LockedFolio,
+    from: usize,
+    to: usize,
+    get_block: bindings::get_block_t,
+    private: *mut c_void,
+    ops: *const bindings::rust_write_begin_ops,
+) -> c_int {
+    // SAFETY: The caller promises an inode's page cache, and buffers or nothing.
+    let ring = unsafe { BufferRing::of_or_create(folio) };
+    let range = match range_of(&ring, from, to) {
+        Ok(range) => range,
+        Err(error) => return error.to_errno(),
+    };
+    // SAFETY: The caller promises the operations.
+    let fs = unsafe { WriteBegin::new(folio, &range, get_block, private, ops) };
+    match begin(&ring, &range, folio.test_uptodate(), &fs) {
+        Ok(()) => 0,
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// Makes the new buffers of `folio` findable.
+///
+/// # Safety
+///
+/// - `folio` must point at a folio that the caller has locked;
+/// - `head` must point at the first of the buffers that were made for it, linked to a ring.
+#[export]
+pub unsafe extern "C" fn rust_index_buffers(
+    folio: *mut bindings::folio,
+    head: *mut bindings::buffer_head,
+) {
+    // SAFETY: The caller promises the lock and the ring.
+    unsafe { BufferRing::from_raw(LockedFolio::assume_locked(folio), head) }.index();
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What ext4_block_write_begin() leaves to C, included by inode.c alone: the
+ * journal's part is private to it.
+ */
+#ifdef CONFIG_RUST_WRITEBACK
+
+static int rust_ext4_map(struct folio *folio, struct buffer_head *bh,
+			 sector_t block, get_block_t *get_block, void *handle)
+{
+	struct inode *inode = folio->mapping->host;
+	int err;
+
+	WARN_ON(bh->b_size != i_blocksize(inode));
+	err = ext4_journal_ensure_extent_credits(handle, inode);
+	if (!err)
+		err = get_block(inode, block, bh, 1);
+	/* The new buffer may be zeroed, wholly or in part: tell the journal. */
+	if (!err && buffer_new(bh) && ext4_should_journal_data(inode))
+		do_journal_get_write_access(handle, inode, bh);
+	return err;
+}
+
+static void rust_ext4_read(struct buffer_head *bh)
+{
+	ext4_read_bh_lock(bh, 0, false);
+}
+
+static void rust_ext4_abort(struct folio *folio, size_t from, size_t to,
+			    void *handle)
+{
+	struct inode *inode = folio->mapping->host;
+
+	if (ext4_should_journal_data(inode))
+		ext4_journalled_zero_new_buffers(handle, inode, folio, from, to);
+	else
+		folio_zero_new_buffers(folio, from, to);
+}
+
+static const struct rust_write_begin_ops rust_ext4_ops = {
+	.map		= rust_ext4_map,
+	.read		= rust_ext4_read,
+	.abort		= rust_ext4_abort,
+	.keeps_new	= true,
+};
+
+static inline int
+rust_ext4_write_begin(handle_t *handle, struct folio *folio, loff_t pos,
+		      unsigned int len, get_block_t *get_block)
+{
+	return rust_write_begin(folio, pos, len, get_block, handle,
+				&rust_ext4_ops);
+}
+
+#else /* CONFIG_RUST_WRITEBACK */
+
+static inline int
+rust_ext4_write_begin(handle_t *handle, struct folio *folio, loff_t pos,
+		      unsigned int len, get_block_t *get_block)
+{
+	return 0;
+}
+
+#endif /* CONFIG_RUST_WRITEBACK */

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+// compile error: E0515
+
+//! The buffers of a folio are there for as long as its lock is held.
+
+use kernel::{
+    buffer_head::{BufferHead, BufferRing},
+    folio::Folio,
+};
+
+/// The buffer could be freed behind the reference.
+pub fn misuse(folio: &Folio) -> Option<&BufferHead> {
+    let guard = folio.lock();
+    // SAFETY: The folio has buffers, for the sake of the example.
+    unsafe { BufferRing::of(&guard) }?.cursor(0..1).next()
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Buffers: the blocks of a folio, one by one.
+//!
+//! A file system with buffers keeps a `buffer_head` for each block of a folio: where the block is
+//! on the device, and what state it is in. They form a ring that hangs off the folio, and the
+//! folio's lock keeps them there. So everything here borrows from a [`LockedFolio`]:
+//!
+//! | type | what it is | ends with |
+//! | --- | --- | --- |
+//! | [`BufferRing`] | all buffers of a folio | the folio's lock |
+//! | [`BufferCursor`] | a walk over some of them, one full turn at most | the folio's lock |
+//! | [`&BufferHead`](BufferHead) | one of them | the folio's lock |
+//!
+//! C header: [`include/linux/buffer_head.h`](srctree/include/linux/buffer_head.h)
+
+use crate::{
+    bindings,
+    folio::LockedFolio,
+    fs::AddressSpace,
+    sync::atomic::{
+        Acquire,
+        Atomic, //
+    },
+    types::Opaque,
+    writeback::{
+        buffer_walk,
+        ring::{
+            index,
+            seek,
+            Link, //
+        }, //
+    }, //
+};
+use core::{
+    iter::FusedIterator,
+    ops::Range,
+    ptr::NonNull, //
+};
+
+const MAPPED: usize = 1 << bindings::bh_state_bits_BH_Mapped;
+const NEW: usize = 1 << bindings::bh_state_bits_BH_New;
+const UPTODATE: usize = 1 << bindings::bh_state_bits_BH_Uptodate;
+
+/// The state of a block of a folio (`struct buffer_head`).
+///
+/// Flags are read one by one and without order, unless said otherwise. I/O on the buffer changes
+/// some of them at any time; the others change under the folio's lock.
+///
+/// # Invariants
+///
+/// Instances belong to the ring of a folio whose lock is held by the current context for as long
+/// as a reference to them exists. (The ring of a locked folio is neither freed nor linked anew:
+/// `try_to_free_buffers()` wants the lock.)
+#[repr(transparent)]
+pub struct BufferHead(Opaque<bindings::buffer_head>);
+
+impl BufferHead {
+    /// Makes a reference of a pointer that C hands over.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at a buffer in the ring of a folio whose lock the current context holds
+    /// for the whole of `'a`.
+    #[inline]
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::buffer_head) -> &'a Self {
+        // INVARIANT: The caller promises the ring and the lock.
+        // SAFETY: By that promise the buffer lives for `'a`; `Self` is transparent over it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// The pointer that C knows the buffer by.
+    #[inline]
+    pub fn as_raw(&self) -> *mut bindings::buffer_head {
+        self.0.get()
+    }
+
+    /// The size of its block, in bytes. A file system may change it while it maps the buffer, and
+    /// restores it before the folio's lock goes.
+    ///
+    /// C counterpart: `bh->b_size`.
+    #[inline]
+    pub fn size(&self) -> usize {
+        // SAFETY: The buffer lives by the type invariants; its size changes under the folio's lock.
+        unsafe { (*self.as_raw()).b_size }
+    }
+
+    /// Whether the buffer is mapped, up to date and not new, in one look. Reads of the data are
+    /// ordered after it.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        // SAFETY: The buffer lives by the type invariants; its flags are only accessed atomically.
+        let flags = unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).b_state) };
+        flags.load(Acquire) & (MAPPED | UPTODATE | NEW) == MAPPED | UPTODATE
+    }
+
+    /// Whether the data of the block is valid (`BH_Uptodate`). Reads of the data are ordered
+    /// after.
+    ///
+    /// C counterpart: `buffer_uptodate()`.
+    #[inline]
+    pub fn is_uptodate(&self) -> bool {
+        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
+        unsafe { bindings::buffer_uptodate(self.as_raw()) }
+    }
+
+    /// Sets `BH_Uptodate`. Writes of the data are ordered before.
+    ///
+    /// C counterpart: `set_buffer_uptodate()`.
+    #[inline]
+    pub fn set_uptodate(&self) {
+        // SAFETY: The buffer lives by the type invariants; the flag is set atomically.
+        unsafe { bindings::set_buffer_uptodate(self.as_raw()) };
+    }
+
+    /// Whether the block has a place on the device, or is promised one (`BH_Mapped`).
+    ///
+    /// C counterpart: `buffer_mapped()`.
+    #[inline]
+    pub fn is_mapped(&self) -> bool {
+        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
+        unsafe { bindings::buffer_mapped(self.as_raw()) }
+    }
+
+    /// Whether the place of the block was found by the write at hand (`BH_New`).
+    ///
+    /// C counterpart: `buffer_new()`.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
+        unsafe { bindings::buffer_new(self.as_raw()) }
+    }
+
+    /// Clears `BH_New`.
+    ///
+    /// C counterpart: `clear_buffer_new()`.
+    #[inline]
+    pub fn clear_new(&self) {
+        // SAFETY: The buffer lives by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::clear_buffer_new(self.as_raw()) };
+    }
+
+    /// Whether the block's place on the device is yet to be allocated (`BH_Delay`).
+    ///
+    /// C counterpart: `buffer_delay()`.
+    #[inline]
+    pub fn is_delay(&self) -> bool {
+        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
+        unsafe { bindings::buffer_delay(self.as_raw()) }
+    }
+
+    /// Whether the block's place on the device is allocated and holds no data (`BH_Unwritten`).
+    ///
+    /// C counterpart: `buffer_unwritten()`.
+    #[inline]
+    pub fn is_unwritten(&self) -> bool {
+        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
+        unsafe { bindings::buffer_unwritten(self.as_raw()) }
+    }
+
+    /// Makes the buffer dirty, and its folio and inode with it. The buffer is up to date.
+    ///
+    /// Context: may take the locks of the inode and of the page cache; does not sleep.
+    ///
+    /// C counterpart: `mark_buffer_dirty()`.
+    #[inline]
+    pub fn mark_dirty(&self) {
+        // SAFETY: The buffer lives by the type invariants, and its folio's lock keeps the mapping.
+        unsafe { bindings::mark_buffer_dirty(self.as_raw()) };
+    }
+
+    /// Sleeps until no I/O holds the buffer.
+    ///
+    /// Context: may sleep.
+    ///
+    /// C counterpart: `wait_on_buffer()`.
+    #[inline]
+    pub fn wait(&self) {
+        // SAFETY: The buffer lives by the type invariants.
+        unsafe { bindings::wait_on_buffer(self.as_raw()) };
+    }
+}
+
+impl buffer_walk::Buffer for &BufferHead {
+    #[inline]
+    fn is_ready(self) -> bool {
+        BufferHead::is_ready(self)
+    }
+    #[inline]
+    fn is_uptodate(self) -> bool {
+        BufferHead::is_uptodate(self)
+    }
+    #[inline]
+    fn set_uptodate(self) {
+        BufferHead::set_uptodate(self);
+    }
+    #[inline]
+    fn is_mapped(self) -> bool {
+        BufferHead::is_mapped(self)
+    }
+    #[inline]
+    fn is_new(self) -> bool {
+        BufferHead::is_new(self)
+    }
+    #[inline]
+    fn clear_new(self) {
+        BufferHead::clear_new(self);
+    }
+    #[inline]
+    fn is_on_device(self) -> bool {
+        !self.is_delay() && !self.is_unwritten()
+    }
+    #[inline]
+    fn mark_dirty(self) {
+        BufferHead::mark_dirty(self);
+    }
+    #[inline]
+    fn wait(self) {
+        BufferHead::wait(self);
+    }
+}
+
+/// A buffer as a link of its ring. Private, for it can be followed without end.
+#[derive(Clone, Copy)]
+struct BufferLink<'a>(&'a BufferHead);
+
+impl Link for BufferLink<'_> {
+    #[inline(always)]
+    fn next(self) -> Self {
+        // SAFETY: The ring is whole by the type invariants: the next buffer belongs to it as well.
+        Self(unsafe { BufferHead::from_raw((*self.0.as_raw()).b_this_page) })
+    }
+
+    #[inline(always)]
+    fn skip(self) -> Option<Self> {
+        // SAFETY: The buffer lives by the type invariants; the field changes under the folio's lock
+        // only.
+        let far = NonNull::new(unsafe { (*self.0.as_raw()).b_skip })?;
+        // SAFETY: What is not null was set below, to a buffer of the same ring, and all buffers of
+        // a ring are freed together.
+        Some(Self(unsafe { BufferHead::from_raw(far.as_ptr()) }))
+    }
+
+    #[inline(always)]
+    fn set_skip(self, far: Self) {
+        // SAFETY: The buffer lives by the type invariants, and nobody but the holder of the folio's
+        // lock looks at the field.
+        unsafe { (*self.0.as_raw()).b_skip = far.0.as_raw() };
+    }
+}
+
+/// The buffers of a locked folio, in the order of their blocks.
+///
+/// # Invariants
+///
+/// - `head` is the first buffer of the ring of a folio that is locked for `'a`, of `folio_size`
+///   bytes;
+/// - the ring has a buffer for each `block_size` bytes of the folio.
+#[derive(Clone, Copy)]
+pub struct BufferRing<'a> {
+    head: &'a BufferHead,
+    folio_size: usize,
+    block_size: usize,
+}
+
+impl<'a> BufferRing<'a> {
+    /// Makes a ring of the pointer to its first buffer.
+    ///
+    /// # Safety
+    ///
+    /// `head` must point at the first buffer of a ring that is whole and belongs to `folio`.
+    #[inline(always)]
+    pub unsafe fn from_raw(folio: &'a LockedFolio, head: *mut bindings::buffer_head) -> Self {
+        // SAFETY: The caller promises the ring, and `folio` is locked for `'a`.
+        let head = unsafe { BufferHead::from_raw(head) };
+        // INVARIANT: The same; and C makes no other rings than of one buffer a block.
+        Self {
+            head,
+            folio_size: folio.size(),
+            block_size: head.size(),
+        }
+    }
+
+    /// The buffers of `folio`, if it has any.
+    ///
+    /// C counterpart: `folio_buffers()`.
+    ///
+    /// # Safety
+    ///
+    /// What `folio` has as private data, if it has any, must be buffers.
+    #[inline(always)]
+    pub unsafe fn of(folio: &'a LockedFolio) -> Option<Self> {
+        // SAFETY: A locked folio is live.
+        let head = NonNull::new(unsafe { bindings::folio_buffers(folio.as_raw()) })?;
+        // SAFETY: The caller promises that these are buffers, and attached they are a ring.
+        Some(unsafe { Self::from_raw(folio, head.as_ptr()) })
+    }
+
+    /// The buffers of `folio`, made for the blocks of its inode if there are none.
+    ///
+    /// Context: may sleep; does not fail.
+    ///
+    /// C counterpart: `folio_create_buffers()`.
+    ///
+    /// # Safety
+    ///
+    /// What `folio` has as private data, if it has any, must be buffers, and `folio` must belong
+    /// to the page cache of an inode.
+    #[inline(always)]
+    pub unsafe fn of_or_create(folio: &'a LockedFolio) -> Self {
+        // SAFETY: The caller promises what `of()` asks for, and what `create()` asks for else.
+        unsafe { Self::of(folio).unwrap_or_else(|| Self::create(folio)) }
+    }
+
+    /// # Safety
+    ///
+    /// `folio` must have no private data and belong to the page cache of an inode.
+    #[cold]
+    unsafe fn create(folio: &'a LockedFolio) -> Self {
+        // SAFETY: The caller promises a page cache, and the lock keeps the folio in it.
+        let mapping = unsafe { AddressSpace::from_raw(folio.raw_mapping()) };
+        let block_size = mapping.host().block_size();
+        // SAFETY: The folio is locked, has a page cache and no buffers; the new ones are its ring.
+        unsafe {
+            let head = bindings::create_empty_buffers(folio.as_raw(), block_size, 0);
+            Self::from_raw(folio, head)
+        }
+    }
+
+    /// The size of the folio, in bytes.
+    #[inline(always)]
+    pub fn folio_size(&self) -> usize {
+        self.folio_size
+    }
+
+    /// The size of a block, in bytes: a power of two.
+    #[inline(always)]
+    pub fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    /// How many blocks the folio has, and buffers for them.
+    #[inline(always)]
+    pub fn blocks(&self) -> usize {
+        self.folio_size
+            .wrapping_shr(self.block_size.trailing_zeros())
+    }
+
+    /// A walk over the buffers of these blocks. Blocks that the folio does not have are left out.
+    #[inline(always)]
+    pub fn cursor(&self, blocks: Range<usize>) -> BufferCursor<'a> {
+        let (head, len) = (BufferLink(self.head), self.blocks());
+        // INVARIANT: Either way `left` is at most `len`.
+        match blocks.end.min(len).checked_sub(blocks.start) {
+            Some(left) if left > 0 => BufferCursor {
+                at: seek(head, len, blocks.start),
+                left,
+            },
+            _ => BufferCursor { at: head, left: 0 },
+        }
+    }
+
+    /// Makes the buffers findable, so that [`cursor`](Self::cursor) need not visit those that it
+    /// leaves out. Visits each once.
+    #[inline]
+    pub fn index(&self) {
+        index(BufferLink(self.head), self.blocks());
+    }
+}
+
+impl<'a> buffer_walk::Ring for BufferRing<'a> {
+    type Buffer = &'a BufferHead;
+
+    #[inline(always)]
+    fn buffers(&self, blocks: Range<usize>) -> impl Iterator<Item = &'a BufferHead> {
+        self.cursor(blocks)
+    }
+}
+
+/// A walk over buffers of a locked folio: one full turn at most.
+///
+/// # Invariants
+///
+/// `left` is at most the number of buffers in the ring.
+pub struct BufferCursor<'a> {
+    at: BufferLink<'a>,
+    left: usize,
+}
+
+impl<'a> Iterator for BufferCursor<'a> {
+    type Item = &'a BufferHead;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<&'a BufferHead> {
+        // INVARIANT: `left` only becomes less.
+        self.left = self.left.checked_sub(1)?;
+        let BufferLink(buffer) = self.at;
+        self.at = self.at.next();
+        Some(buffer)
+    }
+}
+
+impl FusedIterator for BufferCursor<'_> {}
