@@ -9,6 +9,7 @@ use kernel::{
     ffi::{
         c_int,
         c_uint,
+        c_ulong,
         c_void, //
     },
     folio::LockedFolio,
@@ -151,17 +152,35 @@ unsafe fn prepare(
     }
 }
 
-/// Makes the new buffers of `folio` findable.
+/// The memory that [`rust_index_buffers`] needs for the new buffers of `folio`, in bytes. Zero for
+/// a few buffers, which have no index.
 ///
 /// # Safety
 ///
 /// - `folio` must point at a folio that the caller has locked;
 /// - `head` must point at the first of the buffers that were made for it, linked to a ring.
 #[export]
+pub unsafe extern "C" fn rust_buffer_index_size(
+    folio: *mut bindings::folio,
+    head: *mut bindings::buffer_head,
+) -> usize {
+    // SAFETY: The caller promises the lock and the ring.
+    unsafe { BufferRing::from_raw(LockedFolio::assume_locked(folio), head) }.index_size()
+}
+
+/// Indexes the new buffers of `folio`, so that a write finds its first one at once.
+///
+/// # Safety
+///
+/// - as [`rust_buffer_index_size`], and the buffers must not be attached to the folio yet;
+/// - `index` must point at as much memory as that function says, not zero, which is freed with the
+///   first buffer.
+#[export]
 pub unsafe extern "C" fn rust_index_buffers(
     folio: *mut bindings::folio,
     head: *mut bindings::buffer_head,
+    index: *mut c_ulong,
 ) {
-    // SAFETY: The caller promises the lock and the ring.
-    unsafe { BufferRing::from_raw(LockedFolio::assume_locked(folio), head) }.index();
+    // SAFETY: The caller promises the lock, the ring, and the memory.
+    unsafe { BufferRing::from_raw(LockedFolio::assume_locked(folio), head).index(index) };
 }

@@ -7,6 +7,7 @@
 
 #include <linux/buffer_head.h>
 #include <linux/rust_writeback.h>
+#include <linux/slab.h>
 
 /*
  * What a file system does in the walk that prepares the buffers of @folio for
@@ -36,7 +37,31 @@ void rust_block_commit_write(struct folio *folio, size_t from, size_t to);
 int rust_write_begin(struct folio *folio, loff_t pos, unsigned int len,
 		     get_block_t *get_block, void *private,
 		     const struct rust_write_begin_ops *ops);
-void rust_index_buffers(struct folio *folio, struct buffer_head *head);
+size_t rust_buffer_index_size(struct folio *folio, struct buffer_head *head);
+void rust_index_buffers(struct folio *folio, struct buffer_head *head,
+			unsigned long *index);
+
+/* Where there is no memory for an index, the buffers are walked. */
+static inline void rust_index_new_buffers(struct folio *folio,
+					  struct buffer_head *head, gfp_t gfp)
+{
+	size_t size = rust_buffer_index_size(folio, head);
+	unsigned long *index;
+
+	if (!size)
+		return;
+	gfp &= ~__GFP_NOFAIL;
+	index = kmalloc(size, gfp | __GFP_NORETRY | __GFP_NOWARN);
+	if (index)
+		rust_index_buffers(folio, head, index);
+}
+
+/* The index goes with the first buffer; other buffers have none. */
+static inline void rust_free_buffer_index(struct buffer_head *bh)
+{
+	if (bh->b_index)
+		kfree(bh->b_index);
+}
 
 #else /* CONFIG_RUST_WRITEBACK */
 
@@ -45,8 +70,12 @@ rust_block_commit_write(struct folio *folio, size_t from, size_t to)
 {
 }
 
-static inline void
-rust_index_buffers(struct folio *folio, struct buffer_head *head)
+static inline void rust_index_new_buffers(struct folio *folio,
+					  struct buffer_head *head, gfp_t gfp)
+{
+}
+
+static inline void rust_free_buffer_index(struct buffer_head *bh)
 {
 }
 

@@ -27,6 +27,7 @@ use crate::{
         buffer_walk,
         ring::{
             index,
+            index_len,
             seek,
             Link, //
         }, //
@@ -34,8 +35,10 @@ use crate::{
 };
 use core::{
     iter::FusedIterator,
+    mem::size_of,
     ops::Range,
-    ptr::NonNull, //
+    ptr::NonNull,
+    slice, //
 };
 
 const MAPPED: usize = 1 << bindings::bh_state_bits_BH_Mapped;
@@ -222,6 +225,7 @@ impl buffer_walk::Buffer for &BufferHead {
 
 /// A buffer as a link of its ring. Private, for it can be followed without end.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 struct BufferLink<'a>(&'a BufferHead);
 
 impl Link for BufferLink<'_> {
@@ -229,23 +233,6 @@ impl Link for BufferLink<'_> {
     fn next(self) -> Self {
         // SAFETY: The ring is whole by the type invariants: the next buffer belongs to it as well.
         Self(unsafe { BufferHead::from_raw((*self.0.as_raw()).b_this_page) })
-    }
-
-    #[inline(always)]
-    fn skip(self) -> Option<Self> {
-        // SAFETY: The buffer lives by the type invariants; the field changes under the folio's lock
-        // only.
-        let far = NonNull::new(unsafe { (*self.0.as_raw()).b_skip })?;
-        // SAFETY: What is not null was set below, to a buffer of the same ring, and all buffers of
-        // a ring are freed together.
-        Some(Self(unsafe { BufferHead::from_raw(far.as_ptr()) }))
-    }
-
-    #[inline(always)]
-    fn set_skip(self, far: Self) {
-        // SAFETY: The buffer lives by the type invariants, and nobody but the holder of the folio's
-        // lock looks at the field.
-        unsafe { (*self.0.as_raw()).b_skip = far.0.as_raw() };
     }
 }
 
@@ -349,22 +336,62 @@ impl<'a> BufferRing<'a> {
     /// A walk over the buffers of these blocks. Blocks that the folio does not have are left out.
     #[inline(always)]
     pub fn cursor(&self, blocks: Range<usize>) -> BufferCursor<'a> {
-        let (head, len) = (BufferLink(self.head), self.blocks());
-        // INVARIANT: Either way `left` is at most `len`.
-        match blocks.end.min(len).checked_sub(blocks.start) {
+        let head = BufferLink(self.head);
+        // INVARIANT: Either way `left` is at most the number of blocks.
+        match blocks.end.min(self.blocks()).checked_sub(blocks.start) {
             Some(left) if left > 0 => BufferCursor {
-                at: seek(head, len, blocks.start),
+                at: seek(head, self.links(), blocks.start),
                 left,
             },
             _ => BufferCursor { at: head, left: 0 },
         }
     }
 
-    /// Makes the buffers findable, so that [`cursor`](Self::cursor) need not visit those that it
-    /// leaves out. Visits each once.
-    #[inline]
-    pub fn index(&self) {
-        index(BufferLink(self.head), self.blocks());
+    /// The links of the index: none if there is no index.
+    #[inline(always)]
+    fn links(&self) -> &'a [BufferLink<'a>] {
+        // SAFETY: The buffer lives by the type invariants. Its index is set once, before the ring is
+        // attached to the folio, and freed with the buffer.
+        let Some(index) = NonNull::new(unsafe { (*self.head.as_raw()).b_index }) else {
+            return &[];
+        };
+        // SAFETY: `index()` wrote the number of links in front of the links, which are pointers to
+        // buffers of this ring, and `BufferLink` is transparent over one.
+        unsafe {
+            let links = index.as_ptr().add(1).cast::<BufferLink<'a>>();
+            slice::from_raw_parts(links, index.read())
+        }
+    }
+
+    /// The memory that [`index`](Self::index) needs, in bytes. Zero for a few buffers, which have
+    /// no index.
+    pub fn index_size(&self) -> usize {
+        match index_len(self.blocks()) {
+            0 => 0,
+            len => len.wrapping_add(1).wrapping_mul(size_of::<usize>()),
+        }
+    }
+
+    /// Indexes the buffers in `memory`, so that [`cursor`](Self::cursor) need not visit those that
+    /// it leaves out. Visits each once.
+    ///
+    /// # Safety
+    ///
+    /// - `memory` must be valid for writes of [`index_size`](Self::index_size) bytes, which are not
+    ///   zero, aligned as a `usize`, and live until the first buffer is freed;
+    /// - the buffers must not be attached to their folio yet, and have no index.
+    pub unsafe fn index(&self, memory: *mut usize) {
+        let blocks = self.blocks();
+        let len = index_len(blocks);
+        for (place, link) in (1..).zip(index(BufferLink(self.head), blocks)) {
+            // SAFETY: There are `len` links, and the caller promises room for one more word.
+            unsafe { memory.add(place).cast::<BufferLink<'_>>().write(link) };
+        }
+        // SAFETY: The same; and nobody else knows the buffers.
+        unsafe {
+            memory.write(len);
+            (*self.head.as_raw()).b_index = memory;
+        }
     }
 }
 

@@ -5,11 +5,11 @@
 #![cfg(not(loom))]
 
 use core::cell::Cell;
-use writeback::ring::{index, seek, Link, FEW};
+use writeback::ring::{index, index_len, seek, Link, EVERY, FEW};
 
-/// A ring of links that count how often they are followed.
+/// A ring that counts how often its links are followed.
 struct Ring {
-    skips: Vec<Cell<Option<usize>>>,
+    len: usize,
     steps: Cell<usize>,
 }
 
@@ -22,102 +22,82 @@ struct At<'a> {
 impl Ring {
     fn new(len: usize) -> Self {
         Self {
-            skips: vec![Cell::new(None); len],
+            len,
             steps: Cell::new(0),
         }
     }
 
-    fn at(&self, place: usize) -> At<'_> {
-        At { ring: self, place }
+    fn head(&self) -> At<'_> {
+        At {
+            ring: self,
+            place: 0,
+        }
     }
 
-    fn followed(&self, place: usize) -> At<'_> {
-        self.steps.set(self.steps.get() + 1);
-        self.at(place)
+    fn index(&self) -> Vec<At<'_>> {
+        index(self.head(), self.len).collect()
     }
 }
 
 impl Link for At<'_> {
     fn next(self) -> Self {
-        self.ring.followed((self.place + 1) % self.ring.skips.len())
-    }
-
-    fn skip(self) -> Option<Self> {
-        let far = self.ring.skips[self.place].get()?;
-        Some(self.ring.followed(far))
-    }
-
-    fn set_skip(self, far: Self) {
-        self.ring.skips[self.place].set(Some(far.place));
-    }
-}
-
-fn lengths() -> impl Iterator<Item = usize> {
-    // Every length at which the shape of the tree could go wrong, and those of folios up to 2 MiB.
-    (1..200).chain([255, 256, 257, 511, 512, 1000, 1024, 2048, 4095, 4096])
-}
-
-#[test]
-fn every_link_is_found() {
-    for len in lengths() {
-        let ring = Ring::new(len);
-        index(ring.at(0), len);
-        for nth in 0..len {
-            assert_eq!(seek(ring.at(0), len, nth).place, nth, "of {len}");
+        self.ring.steps.set(self.ring.steps.get() + 1);
+        Self {
+            place: (self.place + 1) % self.ring.len,
+            ..self
         }
     }
 }
 
+fn lengths() -> impl Iterator<Item = usize> {
+    // Every length around the distances, and those of folios up to 2 MiB.
+    (1..200).chain([255, 256, 257, 511, 512, 1000, 1024, 2048, 4095, 4096])
+}
+
 #[test]
-fn as_far_as_the_logarithm() {
+fn every_link_is_found_in_a_few_steps() {
     for len in lengths() {
         let ring = Ring::new(len);
-        index(ring.at(0), len);
-        let most = (0..len)
-            .map(|nth| {
-                ring.steps.set(0);
-                seek(ring.at(0), len, nth);
-                ring.steps.get()
-            })
-            .max();
-        let halvings = len.ilog2() as usize;
-        assert!(
-            most <= Some(FEW.max(halvings + 8)),
-            "{most:?} steps of {len}"
-        );
+        let index = ring.index();
+        assert_eq!(index.len(), index_len(len));
+        for nth in 0..len {
+            ring.steps.set(0);
+            assert_eq!(seek(ring.head(), &index, nth).place, nth, "of {len}");
+            let most = if len > FEW { EVERY - 1 } else { nth };
+            assert!(ring.steps.get() <= most, "{nth} of {len}");
+        }
     }
 }
 
 #[test]
 fn without_an_index_it_walks() {
     let ring = Ring::new(300);
-    assert_eq!(seek(ring.at(0), 300, 299).place, 299);
+    assert_eq!(seek(ring.head(), &[], 299).place, 299);
     assert_eq!(ring.steps.get(), 299);
 }
 
 #[test]
-fn a_few_links_are_left_alone() {
+fn a_few_links_have_no_index() {
     let ring = Ring::new(FEW);
-    index(ring.at(0), FEW);
+    assert!(ring.index().is_empty());
     assert_eq!(ring.steps.get(), 0);
-    assert!(ring.skips.iter().all(|skip| skip.get().is_none()));
 }
 
 #[test]
-fn indexing_visits_each_link_once() {
-    for len in [FEW + 1, 512, 2048] {
+fn indexing_makes_one_turn_at_most() {
+    for len in lengths() {
         let ring = Ring::new(len);
-        index(ring.at(0), len);
-        assert_eq!(ring.steps.get(), len);
+        assert!(ring.index().iter().all(|at| at.place % EVERY == 0));
+        assert!(ring.steps.get() < len, "of {len}");
     }
 }
 
 #[test]
 fn links_that_the_ring_does_not_have() {
-    // Nonsense gives some link of the ring, in time.
+    // Nonsense gives some link of the ring.
     let ring = Ring::new(100);
-    index(ring.at(0), 100);
+    let index = ring.index();
     for nth in [100, 101, 199, 1000] {
-        assert!(seek(ring.at(0), 100, nth).place < 100);
+        assert_eq!(seek(ring.head(), &index, nth).place, nth % 100);
     }
 }
