@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the tests of the buffer-head walk share: places to write to, a model of their bytes, faults.
+
+A store is where the bytes are: a file on ext4 or a block device. Its model makes every write in
+both places, so that all bytes can be compared: in the page cache, and as the device has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import random
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import ktap
+from dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, run
+
+KIB = 1 << 10
+SECTOR = 512
+SEED = 73
+NOISE = random.Random(SEED).randbytes(2 * MIB)
+STALE = b"\xaa" * MIB
+"""What the drive holds before a file system is made: whoever reads it has read a stale block."""
+
+THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+NULL_BLK = Path("/sys/kernel/config/nullb")
+
+BLKBSZSET = 0x40081271
+FIBMAP = 1
+PRESENT, PFN = 1 << 63, (1 << 55) - 1
+COMPOUND_HEAD, COMPOUND_TAIL = 1 << 15, 1 << 16
+PROT_NONE = 0
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.pwrite.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
+_libc.pwrite.restype = ctypes.c_ssize_t
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+def fill_stale(device: str, mib: int) -> None:
+    """Makes the start of the device recognisable."""
+    with open(device, "wb", buffering=0) as file:
+        for _ in range(mib):
+            file.write(STALE)
+        os.fsync(file)
+
+
+class Ext4:
+    """A file on a fresh ext4."""
+
+    def __init__(self, block: int, option: str, device: str = NVME, mib: int = 48) -> None:
+        self.block, self.option, self.device, self.mib = block, option, device, mib
+        # data=journal keeps to small folios.
+        self.large = option != "data=journal"
+
+    def __enter__(self) -> Ext4:
+        # A discard would take the stale blocks away.
+        options = ["-q", "-F", "-b", self.block, "-N", 64, "-m", 0, "-J", f"size={4 * self.block // KIB}"]
+        run("mkfs.ext4", *map(str, options), "-E", "nodiscard", self.device, f"{self.mib}M")
+        MOUNT.mkdir(exist_ok=True)
+        self._mount()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        run("umount", MOUNT)
+
+    def _mount(self) -> None:
+        run("mount", "-t", "ext4", "-o", self.option, self.device, MOUNT)
+
+    def open(self) -> int:
+        return os.open(MOUNT / "file", os.O_RDWR | os.O_CREAT, 0o600)
+
+    def forget(self) -> None:
+        """Forgets what is cached of the file, which is closed."""
+        run("umount", MOUNT)
+        self._mount()
+
+    def sectors(self, fd: int, offset: int) -> tuple[int, int]:
+        """The first and the last sector of the block at this offset."""
+        (block,) = struct.unpack("i", fcntl.ioctl(fd, FIBMAP, struct.pack("i", offset // self.block)))
+        assert block, f"no block at {offset}"
+        per_block = self.block // SECTOR
+        return block * per_block, (block + 1) * per_block - 1
+
+
+class Drive:
+    """A block device with buffers of this size, written as a whole."""
+
+    large = True
+
+    def __init__(self, block: int, device: str) -> None:
+        self.block, self.device = block, device
+
+    def __enter__(self) -> Drive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def open(self) -> int:
+        fd = os.open(self.device, os.O_RDWR)
+        fcntl.ioctl(fd, BLKBSZSET, struct.pack("N", self.block))
+        return fd
+
+    def forget(self) -> None:
+        """The last close has forgotten all."""
+
+    def sectors(self, fd: int, offset: int) -> tuple[int, int]:
+        """The first and the last sector of the block at this offset."""
+        first = offset // self.block * self.block
+        return first // SECTOR, (first + self.block) // SECTOR - 1
+
+
+Store = Ext4 | Drive
+
+
+class NullBlock:
+    """A block device in memory, of which sectors can be made to fail."""
+
+    def __init__(self, mib: int, block: int) -> None:
+        self._settings = {"size": mib, "blocksize": block, "memory_backed": 1}
+        self._config = NULL_BLK / "walk"
+        self.device = "/dev/walk"
+
+    def __enter__(self) -> NullBlock:
+        self._config.mkdir()
+        for name, value in self._settings.items():
+            (self._config / name).write_text(str(value))
+        (self._config / "power").write_text("1")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        (self._config / "power").write_text("0")
+        self._config.rmdir()
+
+    @contextlib.contextmanager
+    def failing(self, first: int, last: int) -> Iterator[None]:
+        """Reads and writes of these sectors fail."""
+        (self._config / "badblocks").write_text(f"+{first}-{last}")
+        try:
+            yield
+        finally:
+            (self._config / "badblocks").write_text(f"-{first}-{last}")
+
+
+class Model:
+    """The bytes that a store has to hold."""
+
+    def __init__(self, store: Store, seed: int = SEED) -> None:
+        self.store, self.seed = store, seed
+        self.random = random.Random(seed)
+        self.content = bytearray()
+        self.fd = -1
+
+    def __enter__(self) -> Model:
+        self.fd = self.store.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def noise(self, length: int) -> bytes:
+        """Data not to be confused with other data."""
+        start = self.random.randrange(len(NOISE) - length)
+        return NOISE[start : start + length]
+
+    def took(self, offset: int, data: bytes) -> None:
+        """The store took the data."""
+        if data:
+            self.content.extend(bytes(max(0, offset - self.size)))
+            self.content[offset : offset + len(data)] = data
+
+    def attempt(self, offset: int, length: int) -> tuple[int, int]:
+        """A write that may fail: how much was written, and the error."""
+        data = self.noise(length)
+        try:
+            written, error = os.pwrite(self.fd, data, offset), 0
+        except OSError as failure:
+            written, error = 0, failure.errno or 0
+        self.took(offset, data[:written])
+        return written, error
+
+    def write(self, offset: int, length: int) -> None:
+        """A write in one of the three ways, whole."""
+        data, cut = self.noise(length), self.random.randrange(length + 1)
+        way = self.random.choice(("write", "pwrite", "pwritev"))
+        if way == "write":
+            os.lseek(self.fd, offset, os.SEEK_SET)
+            written = os.write(self.fd, data)
+        elif way == "pwrite":
+            written = os.pwrite(self.fd, data, offset)
+        else:
+            written = os.pwritev(self.fd, [data[:cut], data[cut:]], offset)
+        assert written == length, f"{way} took {written} of {length} bytes at {offset} (seed {self.seed})"
+        self.took(offset, data)
+
+    def short_write(self, offset: int, length: int, missing: int) -> None:
+        """A write whose last bytes cannot be read: what comes before them is written."""
+        data = self.noise(length)
+        readable, lost = -(-length // PAGE) * PAGE, -(-missing // PAGE) * PAGE
+        with mmap.mmap(-1, readable + lost) as source:
+            source[readable - length : readable] = data
+            address = address_of(source)
+            assert _libc.mprotect(address + readable, lost, PROT_NONE) == 0
+            written = _libc.pwrite(self.fd, address + readable - length, length + missing, offset)
+            error = ctypes.get_errno()
+        if length:
+            assert written == length, f"{written} of {length} bytes at {offset} (seed {self.seed}), errno {error}"
+            self.took(offset, data)
+        else:
+            assert (written, error) == (-1, errno.EFAULT), f"wrote {written} bytes from nowhere, errno {error}"
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.fd, size)
+        self.content = self.content[:size].ljust(size, b"\0")
+
+    def punch(self, offset: int, length: int) -> None:
+        """Makes a hole, which does not change the size."""
+        run("fallocate", "--punch-hole", "--offset", str(offset), "--length", str(length), MOUNT / "file")
+        end = min(offset + length, self.size)
+        self.content[offset:end] = bytes(max(0, end - offset))
+
+    def fill(self, size: int) -> None:
+        """Writes all of it, in writes that are large enough for large folios."""
+        for offset in range(0, size, MIB):
+            data = self.noise(min(MIB, size - offset))
+            assert os.pwrite(self.fd, data, offset) == len(data)
+            self.took(offset, data)
+        os.fsync(self.fd)
+
+    def scatter(self, writes: int, longest: int = 100 * KIB) -> None:
+        """Writes of many lengths, often about a boundary of blocks or folios, fsync now and then."""
+        for _ in range(writes):
+            limit = self.random.choice((1, 100, self.store.block + 1, longest))
+            length = self.random.randint(1, limit)
+            grain = self.random.choice((1, self.store.block, PAGE, 64 * KIB, self.size))
+            offset = self.random.randrange(self.size + 1) // grain * grain
+            offset += self.random.choice((0, 0, 1, -1, -length, -length // 2))
+            self.write(min(max(0, offset), self.size - length), length)
+            if self.random.random() < 0.3:
+                os.fsync(self.fd)
+
+    def read(self) -> bytes:
+        """All bytes that the store has."""
+        size = os.lseek(self.fd, 0, os.SEEK_END)
+        return b"".join(os.pread(self.fd, min(MIB, size - offset), offset) for offset in range(0, size, MIB))
+
+    def check(self, when: str) -> None:
+        """Reads all bytes, by way of the page cache, and compares them."""
+        got, expected = self.read(), self.content
+        if got == expected:
+            return
+        assert len(got) == len(expected), f"{len(got)} bytes, not {len(expected)}, {when} (seed {self.seed})"
+        wrong = [at for at, (one, other) in enumerate(zip(got, expected)) if one != other]
+        raise AssertionError(
+            f"{len(wrong)} bytes from {wrong[0]} to {wrong[-1]} are wrong {when} (seed {self.seed}): "
+            f"{got[wrong[0]:][:16].hex()}, not {expected[wrong[0]:][:16].hex()}"
+        )
+
+    def reopen(self) -> None:
+        """Whatever is read afterwards comes from the device."""
+        os.close(self.fd)
+        self.store.forget()
+        self.fd = self.store.open()
+        assert cached_pages(self.fd) == 0, "pages are cached still"
+
+    def verify(self) -> None:
+        """Every byte is right in the page cache and on the device; all is cached again afterwards."""
+        self.check("in the page cache")
+        os.fsync(self.fd)
+        self.reopen()
+        self.check("on the device")
+
+    def need_large_folio(self, offset: int) -> None:
+        """Without one the case would not try what it is there for."""
+        pages = folio_pages(self.fd, offset)
+        assert pages >= 4 or not self.store.large, f"the folio at {offset} has {pages} pages"
+
+
+def address_of(mapping: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+
+
+def folio_pages(fd: int, offset: int) -> int:
+    """Pages of the cached folio that holds this offset; a folio is aligned to its size."""
+    whole, at = 2 * MIB, offset // PAGE * PAGE
+    with mmap.mmap(fd, whole, offset=at // whole * whole) as mapping, open("/proc/self/pagemap", "rb") as pagemap:
+        mapping[at % whole]  # maps the page
+        pagemap.seek((address_of(mapping) + at % whole) // PAGE * 8)
+        (entry,) = struct.unpack("=Q", pagemap.read(8))
+    assert entry & PRESENT, f"the page at {offset} is not mapped"
+    frame: int = entry & PFN
+    with open("/proc/kpageflags", "rb", buffering=0) as kpageflags:
+
+        def flags(number: int) -> int:
+            kpageflags.seek(number * 8)
+            return int.from_bytes(kpageflags.read(8), "little")
+
+        if not flags(frame) & (COMPOUND_HEAD | COMPOUND_TAIL):
+            return 1
+        while flags(frame) & COMPOUND_TAIL:
+            frame -= 1
+        end = frame + 1
+        while flags(end) & COMPOUND_TAIL:
+            end += 1
+        return end - frame
+
+
+@contextlib.contextmanager
+def beside(function: Callable[[], None]) -> Iterator[None]:
+    """Runs the function in a child process while the body runs."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            function()
+            status = 0
+        except BaseException as error:  # the parent has to hear of all of them
+            print(f"# in the child: {error!r}", flush=True)
+        finally:
+            os._exit(status)
+    try:
+        yield
+    finally:
+        _, status = os.waitpid(child, 0)
+    assert status == 0, "the child failed"
+
+
+def ext4_variants() -> list[tuple[str, int, str]]:
+    """Name, block size and mount option."""
+    options = ("delalloc", "nodelalloc", "data=journal")
+    return [
+        (f"ext4_{block // KIB}k_{option.removeprefix('data=')}", block, option)
+        for block in (4 * KIB, KIB)
+        for option in options
+    ]
+
+
+def main(suite: str, cases: Sequence[tuple[str, Callable[[], None]]]) -> None:
+    """Runs the cases with huge pages wherever the kernel likes, on a drive full of stale data."""
+    before = THP.read_text().partition("[")[2].partition("]")[0]
+    THP.write_text("always")
+    fill_stale(NVME, 48)
+    try:
+        ktap.main(suite, cases)
+    finally:
+        THP.write_text(before)
