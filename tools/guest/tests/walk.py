@@ -61,7 +61,7 @@ class Ext4:
 
     def __enter__(self) -> Ext4:
         # A discard would take the stale blocks away.
-        options = ["-q", "-F", "-b", self.block, "-N", 64, "-m", 0, "-J", f"size={4 * self.block // KIB}"]
+        options = ["-q", "-F", "-b", self.block, "-N", 64, "-m", 0, "-J", f"size={2 * self.block // KIB}"]
         run("mkfs.ext4", *map(str, options), "-E", "nodiscard", self.device, f"{self.mib}M")
         MOUNT.mkdir(exist_ok=True)
         self._mount()
@@ -162,7 +162,9 @@ class Model:
         self.fd = self.store.open()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error:
+            error.add_note(f"seed {self.seed}")
         os.close(self.fd)
 
     @property
@@ -201,7 +203,7 @@ class Model:
             written = os.pwrite(self.fd, data, offset)
         else:
             written = os.pwritev(self.fd, [data[:cut], data[cut:]], offset)
-        assert written == length, f"{way} took {written} of {length} bytes at {offset} (seed {self.seed})"
+        assert written == length, f"{way} took {written} of {length} bytes at {offset}"
         self.took(offset, data)
 
     def short_write(self, offset: int, length: int, missing: int) -> None:
@@ -215,7 +217,7 @@ class Model:
             written = _libc.pwrite(self.fd, address + readable - length, length + missing, offset)
             error = ctypes.get_errno()
         if length:
-            assert written == length, f"{written} of {length} bytes at {offset} (seed {self.seed}), errno {error}"
+            assert written == length, f"{written} of {length} bytes at {offset}, errno {error}"
             self.took(offset, data)
         else:
             assert (written, error) == (-1, errno.EFAULT), f"wrote {written} bytes from nowhere, errno {error}"
@@ -260,11 +262,11 @@ class Model:
         got, expected = self.read(), self.content
         if got == expected:
             return
-        assert len(got) == len(expected), f"{len(got)} bytes, not {len(expected)}, {when} (seed {self.seed})"
-        wrong = [at for at, (one, other) in enumerate(zip(got, expected)) if one != other]
+        assert len(got) == len(expected), f"{len(got)} bytes, not {len(expected)}, {when}"
+        wrong = [at for at, (one, other) in enumerate(zip(got, expected, strict=True)) if one != other]
         raise AssertionError(
-            f"{len(wrong)} bytes from {wrong[0]} to {wrong[-1]} are wrong {when} (seed {self.seed}): "
-            f"{got[wrong[0]:][:16].hex()}, not {expected[wrong[0]:][:16].hex()}"
+            f"{len(wrong)} bytes from {wrong[0]} to {wrong[-1]} are wrong {when}: "
+            f"{got[wrong[0] :][:16].hex()}, not {expected[wrong[0] :][:16].hex()}"
         )
 
     def reopen(self) -> None:
