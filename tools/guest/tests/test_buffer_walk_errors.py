@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Small writes into large folios when blocks run out or the device fails: nothing else is harmed."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import mmap
+import os
+from collections.abc import Callable
+
+from dontcache import MIB, MOUNT, NVME, PAGE, opened
+from walk import KIB, Drive, Ext4, Model, NullBlock, Store, ext4_variants, fill_stale, main
+
+SIZE = 4 * MIB
+
+
+def fill_up(spare: int) -> None:
+    """Leaves about as many bytes free on the file system."""
+    with opened(MOUNT / "filler") as filler:
+        size = 0
+        for length in (MIB, 64 * KIB, KIB):
+            try:
+                while True:
+                    size += os.pwrite(filler, bytes(length), size)
+            except OSError as failure:
+                assert failure.errno == errno.ENOSPC, failure
+            os.fsync(filler)  # turns what was reserved for it into blocks, and frees the rest
+        os.ftruncate(filler, size - spare)
+    os.sync()
+
+
+def no_space(block: int, option: str) -> None:
+    """What was taken is there, what was not is zero or as it was, and no stale block shows."""
+    fill_stale(NVME, 24)
+    with Ext4(block, option, mib=24) as store, Model(store) as model:
+        model.truncate(SIZE)
+        for offset in range(0, SIZE, 256 * KIB):
+            model.write(offset + 7, 5000)
+        model.verify()
+        model.need_large_folio(3 * MIB)
+        fill_up(spare=6 * block)
+        failed = 0
+        for offset in (3 * MIB + 50 * KIB + 3, 3 * MIB + 100 * KIB, model.size - block // 2, model.size + 5):
+            written, error = model.attempt(offset, 20 * block)
+            assert error in (0, errno.ENOSPC), f"the error is {error}"
+            failed += written < 20 * block
+            model.check("after a write without space")
+        assert failed >= 3, f"of 4 writes only {failed} ran out of space"
+        model.write(3 * MIB + 100, 4000)  # needs no block
+        model.verify()
+        os.unlink(MOUNT / "filler")
+        os.sync()
+        model.scatter(10)
+        model.write(model.size, 10 * block + 1)
+        model.verify()
+
+
+def failed_read(store: Store, disk: NullBlock) -> None:
+    """A block that is written in part cannot be read: this write fails, and no other."""
+    block, bad = store.block, 3 * MIB + 64 * KIB
+    with store, Model(store) as model:
+        model.fill(SIZE)
+        sectors = store.sectors(model.fd, bad)
+        if isinstance(store, Ext4):
+            model.punch(bad - 2 * block, 2 * block)
+        model.verify()
+        model.need_large_folio(bad - 64 * KIB)
+        model.reopen()
+        with disk.failing(*sectors):
+            assert model.attempt(bad + 5, 10) == (0, errno.EIO), "a block was written that could not be read"
+            # From the first of two holes to the bad block.
+            written, error = model.attempt(bad - 2 * block + 10, 2 * block)
+            assert written < 2 * block, "a block was written that could not be read"
+            assert written or error == errno.EIO, f"the error is {error}"
+            try:
+                got = len(os.pread(model.fd, 64 * KIB, bad - 16 * KIB))
+            except OSError as failure:
+                got = 0
+                assert failure.errno == errno.EIO, failure
+            assert got <= 16 * KIB, "a block was read that could not be"
+            # What the failed read left in the cache is not up to date, and has blocks that can be read.
+            model.write(bad - 3 * block - 10, 20)
+            model.write(bad + 2 * block - 10, block // 2)
+            written, error = model.attempt(bad + block - 10, 20)
+            assert (written, error) == (0, errno.EIO), f"{written} bytes over a block that could not be read"
+        model.check("after the failed reads")
+        model.write(bad + 5, 10)
+        model.verify()
+
+
+def failed_writeback(store: Store, disk: NullBlock) -> None:
+    """A block could not be written back: its data is in the cache alone, and must not be lost there.
+
+    On a block device the buffer is not up to date any more, though its folio is: who reads the block
+    again gets old data.
+    """
+    block = store.block
+
+    def lose(model: Model, offset: int, length: int) -> None:
+        model.write(offset, length)
+        try:
+            os.fsync(model.fd)
+        except OSError as failure:
+            assert failure.errno == errno.EIO
+        else:
+            raise AssertionError(f"the write-back at {offset} did not fail")
+        model.check("after a failed write-back")
+
+    def write(model: Model, bad: int) -> None:
+        model.write(bad + block - 9, 3)
+
+    def store_to_mapping(model: Model, bad: int) -> None:
+        with mmap.mmap(model.fd, 2 * PAGE, offset=bad // PAGE * PAGE) as mapping:
+            mapping[bad % PAGE : bad % PAGE + 6] = b"stored"
+        model.took(bad, b"stored")
+
+    def truncate(model: Model, bad: int) -> None:
+        size = model.size
+        model.truncate(bad + block // 2)
+        model.truncate(size)
+
+    again = [write, store_to_mapping]
+    if isinstance(store, Ext4):
+        again.append(truncate)
+    with store, Model(store) as model:
+        model.fill(SIZE)
+        model.verify()
+        for write_again in again:
+            bad = 2 * MIB + model.random.randrange(100, 400) * block
+            model.need_large_folio(bad)
+            with disk.failing(*store.sectors(model.fd, bad)):
+                lose(model, bad + 3, block // 2)
+                # Beside it, in the same folio: this has nothing to do with the bad block.
+                for offset in (bad - 2 * block + 7, bad + 2 * block + 5, bad - block - 3, bad + block + 1):
+                    model.write(offset, block // 3)
+                    os.fsync(model.fd)
+                    model.check("after a write beside the block")
+                # Into it: the block must not be read.
+                lose(model, bad + block // 2, block // 3)
+                # And its neighbours go the same way.
+                lose(model, bad - 1, block + 2)
+            write_again(model, bad)
+            model.write(bad - 1, 1)
+            model.write(bad + block, 1)
+            model.check("after it was written again")
+            model.verify()
+
+
+def on_ext4(case: Callable[[Store, NullBlock], None], block: int, option: str) -> None:
+    with NullBlock(48, 512) as disk:
+        fill_stale(disk.device, 48)
+        case(Ext4(block, option, disk.device), disk)
+
+
+def on_drive(case: Callable[[Store, NullBlock], None], block: int) -> None:
+    with NullBlock(SIZE // MIB, block) as disk:
+        case(Drive(block, disk.device), disk)
+
+
+if __name__ == "__main__":
+    main(
+        "buffer_walk_errors",
+        [(f"{name}_no_space", functools.partial(no_space, block, option)) for name, block, option in ext4_variants()]
+        + [
+            (f"{name}_{case.__name__}", functools.partial(on_ext4, case, block, option))
+            for name, block, option in ext4_variants()
+            for case in (failed_read, failed_writeback)
+            # A journal that holds the data has no write-back of it that fsync could wait for.
+            if not (case is failed_writeback and option == "data=journal")
+        ]
+        + [
+            (f"drive_{block}_{case.__name__}", functools.partial(on_drive, case, block))
+            for block in (4096, 512)
+            for case in (failed_read, failed_writeback)
+        ],
+    )
