@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Small writes into large folios beside somebody else: who maps the file, who truncates it."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import random
+from collections.abc import Callable
+
+from dontcache import MIB, PAGE
+from walk import KIB, SECTOR, SEED, Drive, Ext4, Model, NullBlock, Store, beside, ext4_variants, main
+
+STRIPE = 700
+"""Stripes lie across blocks and folios; one process has the even ones, another the odd ones."""
+
+
+def mapped_beside_written(store: Store) -> None:
+    """Two processes at work in the same blocks: one stores through a mapping, the other writes."""
+    size = 2 * MIB
+    pairs = size // STRIPE // 2
+
+    def store_all(fd: int, stores: list[tuple[int, bytes]]) -> None:
+        with mmap.mmap(fd, size) as mapping:
+            for number, (offset, data) in enumerate(stores):
+                mapping[offset : offset + len(data)] = data
+                if number % 100 == 0:
+                    mapping.flush()
+
+    with store, Model(store) as model:
+
+        def place() -> tuple[int, int]:
+            """Offset and length of something in an even stripe."""
+            stripe = model.random.randrange(pairs) * 2 * STRIPE
+            return stripe + model.random.randrange(STRIPE // 2), model.random.randint(1, STRIPE // 2)
+
+        model.fill(size)
+        model.verify()
+        model.need_large_folio(MIB)
+        for _ in range(2):
+            stores = [(offset, model.noise(length)) for offset, length in (place() for _ in range(400))]
+            with beside(functools.partial(store_all, model.fd, stores)):
+                for number in range(400):
+                    offset, length = place()
+                    model.write(STRIPE + offset, length)
+                    if number % 100 == 50:
+                        os.fsync(model.fd)
+            for offset, data in stores:
+                model.took(offset, data)
+            model.verify()
+
+
+def truncated_in_turns(store: Store) -> None:
+    """What was cut off and comes back is zero."""
+    with store, Model(store) as model:
+        model.fill(2 * MIB)
+        model.need_large_folio(MIB)
+        for _ in range(4):
+            for _ in range(8):
+                model.truncate(model.random.randint(model.size // 2, model.size))
+                model.write(model.random.randrange(model.size), model.random.randint(1, 20 * KIB))
+                model.truncate(model.size + model.random.randrange(300 * KIB))
+                model.write(model.random.randrange(model.size), model.random.randint(1, 100))
+            model.verify()
+
+
+def truncated_beside_written(store: Store) -> None:
+    """Each byte is what was written at its place, or zero, and the device has what the cache has."""
+    size, kept = MIB, MIB // 4
+    own = random.Random(SEED + 1)
+
+    with store, Model(store) as model:
+        model.fill(size)
+        model.verify()
+        truth = bytes(model.content)
+
+        def truncate() -> None:
+            for _ in range(200):
+                length = own.randrange(kept, size)
+                os.ftruncate(model.fd, own.choice((length, length // PAGE * PAGE, size)))
+
+        with beside(truncate):
+            for number in range(400):
+                offset = model.random.randrange(size)
+                data = truth[offset : offset + model.random.randint(1, model.random.choice((100, 100 * KIB)))]
+                assert os.pwrite(model.fd, data, offset) == len(data)
+                if number % 100 == 50:
+                    os.fsync(model.fd)
+        model.content = bytearray(model.read())
+        assert model.content[:kept] == truth[:kept], "bytes were lost that nobody cut off"
+        for at in range(kept, model.size, SECTOR):
+            sector = model.content[at : at + SECTOR]
+            if sector != truth[at : at + len(sector)]:
+                wrong = [at + place for place, byte in enumerate(sector) if byte not in (0, truth[at + place])]
+                assert not wrong, f"the byte at {wrong[0]} was never written there"
+        model.verify()
+
+
+def on_ext4(case: Callable[[Store], None], block: int, option: str) -> None:
+    case(Ext4(block, option))
+
+
+def on_drive(case: Callable[[Store], None], block: int) -> None:
+    with NullBlock(2, block) as disk:
+        case(Drive(block, disk.device))
+
+
+if __name__ == "__main__":
+    main(
+        "buffer_walk_races",
+        [
+            (f"{name}_{case.__name__}", functools.partial(on_ext4, case, block, option))
+            for name, block, option in ext4_variants()
+            for case in (mapped_beside_written, truncated_in_turns, truncated_beside_written)
+        ]
+        + [
+            (f"drive_{block}_mapped_beside_written", functools.partial(on_drive, mapped_beside_written, block))
+            for block in (4096, 512)
+        ],
+    )
