@@ -181,20 +181,21 @@ def make_archive(entries: list[Entry], path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def make_init() -> None:
-    """Compile PID 1, static: it runs before there is a root file system."""
-    part = INIT.with_name(f".{INIT.name}.part")
-    command = ["clang", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o", str(part), str(INIT_SOURCE)]
+def compile_program(source: Path, program: Path, *libraries: str) -> None:
+    """Compile a program, static: it needs nothing of the guest's root file system."""
+    part = program.with_name(f".{program.name}.part")
+    command = ["clang", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-static", "-s"]
+    command += ["-o", str(part), str(source), *libraries]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
-        raise Failure(f"{INIT_SOURCE} does not compile; mend it:\n{result.stderr}")
-    os.replace(part, INIT)
+        raise Failure(f"{source} does not compile; mend it:\n{result.stderr}")
+    os.replace(part, program)
 
 
 def ensure(whole: bool = False) -> None:
     """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
     with steps.only_one("guest"):
-        steps.step("guest-init", steps.digest(INIT_SOURCE), [INIT], make_init)
+        steps.step("guest-init", steps.digest(INIT_SOURCE), [INIT], lambda: compile_program(INIT_SOURCE, INIT))
         packages = dependencies(PACKAGES)
         key = steps.digest(repr(packages), Path(__file__), Path(archive.__file__))
         if whole:
@@ -203,13 +204,20 @@ def ensure(whole: bool = False) -> None:
             steps.step("guest-image", key, [IMAGE], lambda: make_image(files(packages), IMAGE))
 
 
-def write_initramfs(output: IO[bytes], command: list[str], environment: Mapping[str, str], whole: bool) -> None:
+def write_initramfs(
+    output: IO[bytes],
+    command: list[str],
+    environment: Mapping[str, str],
+    whole: bool,
+    programs: Iterable[Path] = (),
+) -> None:
     """PID 1 with what it is to run, after the whole root if that is wanted."""
     if whole:
         with ARCHIVE.open("rb") as base:
             while chunk := base.read(1 << 24):
                 output.write(chunk)
     entries = [archive.file("init", INIT, 0o755)]
+    entries += [archive.file(program.name, program, 0o755) for program in programs]
     entries += [archive.file("command", b"".join(os.fsencode(word) + b"\0" for word in command))]
     variables = sorted(f"{name}={value}" for name, value in environment.items())
     entries += [archive.file("environment", b"".join(os.fsencode(line) + b"\0" for line in variables))]

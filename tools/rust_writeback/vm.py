@@ -114,7 +114,7 @@ def _boot(
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         terminal = not command
         environment = qemu.environment(options) | (_terminal_size() if terminal else {})
-        guest.write_initramfs(initramfs, command, environment, whole=options.icount)
+        guest.write_initramfs(initramfs, command, environment, options.icount, options.programs)
         drive = stack.enter_context(_drive(options.nvme)) if options.nvme else None
         ports = {name: qemus.descriptor(name) for name in qemu.PORTS}
         wires = qemu.Wires(initramfs.fileno(), ports, qemus.descriptor("monitor"), drive, log, terminal)

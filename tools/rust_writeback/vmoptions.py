@@ -57,7 +57,10 @@ class NvmeOptions:
 
 @dataclass(frozen=True)
 class VmOptions:
-    """One boot. The drive may be left out, the accelerator is found out unless given."""
+    """One boot. The drive may be left out, the accelerator is found out unless given.
+
+    Programs are static ones, which the guest of --icount has in its top folder.
+    """
 
     core: str = "rust"
     smp: int = 2
@@ -68,6 +71,7 @@ class VmOptions:
     append: str = ""
     accel: str | None = None
     check_core: bool = True
+    programs: tuple[Path, ...] = ()
 
     def check(self) -> None:
         """Refuse what cannot work, in one line that says what can."""
@@ -82,6 +86,8 @@ class VmOptions:
             raise Failure(f"--mem {self.mem}: give the guest's memory as 512M or 2G, at least 128M", 2) from None
         if self.icount and amount(self.mem) < 512 << 20:
             raise Failure(f"--mem {self.mem}: with --icount the root is in memory; give the guest at least 512M", 2)
+        if self.programs and not self.icount:
+            raise Failure("programs are for the initramfs of --icount; put them into a folder for --share", 2)
         if self.share and not self.share.is_dir():
             raise Failure(f"--share {self.share}: no such folder; name one that exists", 2)
 

@@ -72,6 +72,12 @@ def test_counted_time_has_a_drive_only_when_asked() -> None:
     assert vm._parse(["--icount", "--nvme", "size=1G"])[0].nvme == NvmeOptions("1G")
 
 
+def test_programs_need_an_initramfs_that_stays() -> None:
+    VmOptions(icount=True, programs=(Path("/program"),)).check()
+    with pytest.raises(Failure, match="initramfs of --icount"):
+        VmOptions(programs=(Path("/program"),)).check()
+
+
 def wires() -> qemu.Wires:
     return qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
 
