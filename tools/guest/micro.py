@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run the kernel's micro-benchmark inside the guest and hand on what it says.
+"""Run the micro-benchmarks inside the guest and hand on what they say.
 
-The benchmark works on a real inode: a file descriptor's number, written to the
+The kernel's works on a real inode: a file descriptor's number, written to the
 file "micro", names one of the writer's own files. It is dirtied first, for an
-inode that was never dirtied has no writeback domain to count in. On stdout: one
-JSON object with the core and the lines "OP INSTRUCTIONS".
+inode that was never dirtied has no writeback domain to count in. The program
+/overwrite works on a fresh ext4 for each block size. On stdout: one JSON object
+with the core, the kernel's lines "OP INSTRUCTIONS", and the program's by block size.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 DEBUGFS = "/sys/kernel/debug/rust_writeback"
 DIRECTORY = "/tmp/micro"
+BLOCKS = (4096, 1024)
+FILE_SYSTEM_SIZE = "256M"
+QUIET = {
+    "/sys/kernel/mm/transparent_hugepage/enabled": "always",
+    "/proc/sys/vm/dirty_writeback_centisecs": "0",
+    "/proc/sys/vm/dirty_ratio": "95",
+    "/proc/sys/vm/dirty_background_ratio": "90",
+}
+"""Large folios, and no writeback that was not asked for."""
 
 
 def read(name: str) -> str:
@@ -24,19 +36,43 @@ def read(name: str) -> str:
         return file.read()
 
 
-def main() -> int:
-    """Make a file on ext4, let the kernel measure on it, print."""
+@contextlib.contextmanager
+def ext4(*options: str, size: str = "") -> Iterator[None]:
+    """A fresh ext4 on the test device, mounted as it is by default."""
     device = os.environ["NVME"]
     os.makedirs(DIRECTORY, exist_ok=True)
-    subprocess.run(["mkfs.ext4", "-F", "-q", device], check=True, stdout=sys.stderr)
+    subprocess.run(["mkfs.ext4", "-F", "-q", *options, device, *filter(None, [size])], check=True, stdout=sys.stderr)
     subprocess.run(["mount", "-t", "ext4", device, DIRECTORY], check=True)
-    with open(f"{DIRECTORY}/file", "w+b") as file:
+    yield
+    subprocess.run(["umount", DIRECTORY], check=True)
+
+
+def operations() -> list[str]:
+    """Let the kernel measure on a file."""
+    with ext4(), open(f"{DIRECTORY}/file", "w+b") as file:
         file.write(bytes(1 << 20))
         file.flush()
         with open(f"{DEBUGFS}/micro", "w", encoding="ascii") as micro:
             micro.write(str(file.fileno()))
-    print(json.dumps({"core": read("core").strip(), "lines": read("micro").splitlines()}))
-    subprocess.run(["umount", DIRECTORY], check=True)
+    return read("micro").splitlines()
+
+
+def overwrites(block: int) -> list[str]:
+    """Overwrite files on an ext4 with such blocks."""
+    # All is initialised at once: nothing is left for a thread of the kernel.
+    with ext4("-b", str(block), "-E", "lazy_itable_init=0,lazy_journal_init=0", size=FILE_SYSTEM_SIZE):
+        result = subprocess.run(["/overwrite", DIRECTORY], check=True, stdout=subprocess.PIPE, text=True)
+    return result.stdout.splitlines()
+
+
+def main() -> int:
+    """Measure, print."""
+    lines = operations()
+    for path, value in QUIET.items():
+        with open(path, "w", encoding="ascii") as file:
+            file.write(value)
+    overwritten = {block: overwrites(block) for block in BLOCKS}
+    print(json.dumps({"core": read("core").strip(), "lines": lines, "overwrite": overwritten}))
     return 0
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib
 
@@ -49,6 +49,22 @@ def draw(groups: Sequence[Group], measurements: Sequence[Measurement], titles: d
             "latency": _svg("latency", _latency(measurements, titles)),
             "dirty": _svg("dirty", _over_time(measurements, titles)),
         }
+
+
+def draw_curves(offsets: Sequence[float], curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """What a write costs over where it lands: a panel for each title, a line for each core."""
+    with plt.rc_context(STYLE):
+        figure, panels = _panels(len(curves), 3.2)
+        for axes, (title, lines) in zip(panels, curves.items(), strict=True):
+            for core, width in zip(CORES, (3.5, 1.2), strict=True):  # equal lines are both seen
+                axes.plot(offsets, lines[core], ".-", color=COLOURS[core], linewidth=width, markersize=2.5 * width)
+            axes.set_ylim(bottom=0)
+            axes.set_xticks(np.linspace(0, max(offsets) + 1, 5))
+            axes.set_title(title)
+            axes.set_xlabel("offset in the folio, KiB")
+        panels[0].set_ylabel("instructions of a pwrite of 1 KiB")
+        _legend(figure)
+        return _svg("overwrite", figure)
 
 
 def _svg(name: str, figure: Figure) -> str:

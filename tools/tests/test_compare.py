@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bench_samples import boot
-from rust_writeback import compare, jobs, kernel, micro, paths, results, vm
+from rust_writeback import compare, jobs, kernel, paths, results, vm
 from rust_writeback.errors import Failure
 
 SCENARIOS = jobs.load(Path(__file__).parents[1] / "fio")
@@ -200,47 +200,3 @@ def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:
 def test_no_pairs_are_refused() -> None:
     with pytest.raises(Failure, match="--pairs"):
         compare.parse(["--pairs", "0"])
-
-
-def micro_output(core: str = "c", **changed: int) -> bytes:
-    """What the guest's micro driver would print."""
-    figures = dict.fromkeys(micro.OPERATIONS, 41230) | changed
-    lines = [f"{name} {value}" for name, value in figures.items() if value >= 0]
-    return json.dumps({"core": core, "lines": lines}).encode()
-
-
-def test_micro_reads_instructions() -> None:
-    assert micro.parse(micro_output(kick_set=412), "c")["kick_set"] == 412
-
-
-@pytest.mark.parametrize(
-    ("output", "words"),
-    [
-        (micro_output(consume=-1), "lacks consume"),
-        (micro_output(consume=0), "lacks consume"),
-        (micro_output(core="rust"), "active core was rust"),
-        (b"", "said nothing"),
-    ],
-)
-def test_micro_refuses_what_is_not_whole(output: bytes, words: str) -> None:
-    with pytest.raises(Failure, match=words):
-        micro.parse(output, "c")
-
-
-@pytest.mark.parametrize(("rust", "status"), [(41230, 0), (41229, 0), (41231, 1)])
-def test_micro_allows_rust_no_instruction_more(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], rust: int, status: int
-) -> None:
-    def measure(core: str) -> tuple[dict[str, float], vm.VmResult]:
-        figures = micro.parse(micro_output(core, kick_set=rust if core == "rust" else 41230), core)
-        return figures, vm.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
-
-    monkeypatch.setattr(micro, "measure", measure)
-    monkeypatch.setattr(kernel, "ensure", lambda: None)
-    if status:
-        with pytest.raises(Failure, match="more instructions than C: kick_set"):
-            micro.main(["--report", str(tmp_path)])
-    else:
-        assert micro.main(["--report", str(tmp_path)]) == 0
-    assert "Rust/C" in capsys.readouterr().out
-    assert json.loads((tmp_path / "micro.json").read_text())["figures"]["rust"]["kick_set"] == rust

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The micro-benchmarks: what is refused, what is judged, and by which name."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rust_writeback import kernel, micro, overwrite, vm
+from rust_writeback.errors import Failure
+
+
+def document(core: str = "rust") -> dict[str, Any]:
+    """What the guest's driver says when all is well, and everything costs 1000."""
+    outputs: dict[str, list[str]] = {str(block): [f"block {block}"] for block in overwrite.BLOCKS}
+    for row in overwrite.ROWS:
+        block, name = row.split(" ", 1)
+        outputs[block].append(f"{name} 1000")
+    return {"core": core, "lines": [f"{name} 50" for name in micro.OPERATIONS], "overwrite": outputs}
+
+
+def parse(said: Any, core: str = "rust") -> micro.Measured:
+    return micro.parse(json.dumps(said).encode(), core)
+
+
+def both(changed: dict[str, float] | None = None) -> dict[str, dict[str, float]]:
+    """Rows of both cores, equal and flat but for those of Rust that are named."""
+    figures = {core: parse(document(core), core).overwrites for core in micro.CORES}
+    assert set(changed or {}) <= set(figures["rust"])
+    figures["rust"].update(changed or {})
+    return figures
+
+
+def operations(rust: float = 50) -> dict[str, dict[str, float]]:
+    return {"c": dict.fromkeys(micro.OPERATIONS, 50.0), "rust": dict.fromkeys(micro.OPERATIONS, rust)}
+
+
+def test_all_is_read() -> None:
+    measured = parse(document())
+    assert set(measured.operations) == set(micro.OPERATIONS)
+    assert list(measured.overwrites) == overwrite.ROWS
+    # Four calls of three sizes and ten orders at three places each, and the curve.
+    assert len(overwrite.ROWS) == len(set(overwrite.ROWS)) == 2 * ((4 * 3 + 10) * 3 + 33)
+
+
+def test_another_core_is_refused() -> None:
+    with pytest.raises(Failure, match="active core was c, not rust"):
+        parse(document("c"))
+
+
+@pytest.mark.parametrize("output", [b"", b"[]", b"{}", b'{"core": "rust", "lines": []}', b"nonsense"])
+def test_nonsense_is_refused(output: bytes) -> None:
+    with pytest.raises(Failure, match="said nothing"):
+        micro.parse(output, "rust")
+
+
+def test_outputs_that_are_no_object_are_refused() -> None:
+    with pytest.raises(Failure, match="said nothing"):
+        parse(document() | {"overwrite": []})
+
+
+def test_a_missing_operation_is_named() -> None:
+    said = document()
+    said["lines"].remove("consume 50")
+    with pytest.raises(Failure, match="lacks consume;"):
+        parse(said)
+    said["lines"].append("consume 0")
+    with pytest.raises(Failure, match="lacks consume;"):
+        parse(said)
+
+
+@pytest.mark.parametrize("row", overwrite.ROWS[::17])
+def test_a_missing_row_is_named(row: str) -> None:
+    said = document()
+    block, name = row.split(" ", 1)
+    said["overwrite"][block].remove(f"{name} 1000")
+    with pytest.raises(Failure, match=f"lack {row};"):
+        parse(said)
+
+
+@pytest.mark.parametrize("outputs", [{}, {"4096": []}, {"4096": ["block 1024"]}])
+def test_other_blocks_are_refused(outputs: dict[str, list[str]]) -> None:
+    with pytest.raises(Failure, match="no blocks of 4096 bytes"):
+        parse(document() | {"overwrite": outputs})
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "9", "pwrite 1024 start", "pwrite 1024 start 1000", "pwrite 1024 top 9", "pwrite 7 start 9", "order 10 end 9"],
+)
+def test_a_line_too_many_is_refused(line: str) -> None:
+    said = document()
+    said["overwrite"]["4096"].append(line)
+    with pytest.raises(Failure, match=f"said: {line};"):
+        parse(said)
+
+
+@pytest.mark.parametrize("value", ["0", "-5", "1e3", "many", "\u00b2"])
+def test_a_cost_is_a_number(value: str) -> None:
+    said = document()
+    said["overwrite"]["1024"][1] = f"pwrite 1024 start {value}"
+    with pytest.raises(Failure, match="the overwrites of the rust core said"):
+        parse(said)
+
+
+def test_equal_and_flat_is_good() -> None:
+    micro.judge(operations(), both())
+    micro.judge(operations(49), both({"4096 order 9 end": 999}))
+
+
+def test_a_dearer_operation_is_named() -> None:
+    with pytest.raises(Failure, match=r"than C: .*consume 1\.020") as caught:
+        micro.judge(operations(51), both())
+    assert "place" not in str(caught.value)
+
+
+def test_a_dearer_row_is_named() -> None:
+    with pytest.raises(Failure, match=r"than C: 1024 writev 10240 middle 1\.001;") as caught:
+        micro.judge(operations(), both({"1024 writev 10240 middle": 1001}))
+    assert "place" not in str(caught.value)
+
+
+def test_only_the_worker_has_an_allowance() -> None:
+    micro.judge(operations(), both({"4096 io_uring 1024 end": 1004}))
+    with pytest.raises(Failure, match=r"than C: 4096 io_uring 1024 end 1\.006;"):
+        micro.judge(operations(), both({"4096 io_uring 1024 end": 1006}))
+
+
+@pytest.mark.parametrize("row", ["4096 pwrite 1024 end", "1024 curve 1048576", "1024 order 3 middle"])
+def test_a_dearer_place_is_named(row: str) -> None:
+    figures = both()
+    figures["c"][row] = figures["rust"][row] = 1101
+    with pytest.raises(Failure, match=f"place: {row} 1.10;") as caught:
+        micro.judge(operations(), figures)
+    assert "than C" not in str(caught.value)
+    figures["c"][row] = figures["rust"][row] = 1100
+    micro.judge(operations(), figures)
+
+
+def test_c_may_be_uneven() -> None:
+    figures = both()
+    figures["c"]["4096 order 9 end"] = 20000
+    micro.judge(operations(), figures)
+
+
+def test_both_rules_are_told() -> None:
+    with pytest.raises(Failure, match=r"than C: 4096 order 9 end 20\.000; .*place: 4096 order 9 end 20\.00;"):
+        micro.judge(operations(), both({"4096 order 9 end": 20000}))
+
+
+def test_the_tables_hold_every_call_and_order(capsys: pytest.CaptureFixture[str]) -> None:
+    overwrite.show(Console(width=100), both({"1024 order 9 end": 7770}))
+    shown = capsys.readouterr().out
+    assert shown.count("io_uring write") == len(overwrite.BLOCKS) * 9
+    assert "7.77" in shown and "2 MiB, 33 offsets" in shown
+
+
+def test_the_plot_is_whole_svg() -> None:
+    figures = both({"4096 curve 65536": 4321})
+    assert overwrite.plot(figures) == overwrite.plot(figures)
+    root = xml.etree.ElementTree.fromstring(overwrite.plot(figures))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.parametrize(
+    ("rust", "end", "words"),
+    [(50, 1000, None), (49, 999, None), (51, 1000, "than C: kick_set"), (50, 1101, "place: 4096 order 9 end")],
+)
+def test_the_command_writes_all_then_judges(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    rust: int,
+    end: int,
+    words: str | None,
+) -> None:
+    def measure(core: str) -> tuple[micro.Measured, vm.VmResult]:
+        measured = parse(document(core), core)
+        measured.overwrites["4096 order 9 end"] = end
+        if core == "rust":
+            measured.operations["kick_set"] = rust
+        return measured, vm.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
+
+    monkeypatch.setattr(micro, "measure", measure)
+    monkeypatch.setattr(kernel, "ensure", lambda: None)
+    if words:
+        with pytest.raises(Failure, match=words):
+            micro.main(["--report", str(tmp_path)])
+    else:
+        assert micro.main(["--report", str(tmp_path)]) == 0
+    assert "Rust/C" in capsys.readouterr().out
+    written = json.loads((tmp_path / "micro.json").read_text())
+    assert written["figures"]["rust"]["kick_set"] == rust
+    assert written["overwrite"]["figures"]["c"]["4096 order 9 end"] == end
+    assert (tmp_path / "overwrite.svg").read_text().startswith("<?xml")
