@@ -606,7 +606,8 @@ static void check_events(struct kunit *test)
 		const struct event *a = &c->events[nr], *b = &rust->events[nr];
 
 		if (memcmp(a, b, sizeof(*a)))
-			fail_trial(test, "event %u: C %u/%x/%llu/%llx/%llu, Rust %u/%x/%llu/%llx/%llu",
+			fail_trial(test,
+				   "event %u: C %u/%x/%llu/%llx/%llu, Rust %u/%x/%llu/%llx/%llu",
 				   nr, a->what, a->how, a->where, a->state,
 				   a->offset, b->what, b->how, b->where,
 				   b->state, b->offset);
