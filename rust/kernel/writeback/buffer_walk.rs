@@ -18,8 +18,8 @@
 //!   too. The exception is a buffer whose write-back failed: it loses the flag while its folio
 //!   keeps its own. The data is in the folio still, and the folio's flag is what readers go by.
 //!   The flag comes back when the buffer itself is written, here or by write-back that succeeds.
-//!   (What a reader of a block device's buffers does with it, `__bread()`, is to read the block
-//!   again; the C lets that happen or not, as chance has it that somebody wrote behind the buffer.)
+//!   (Who reads a block device buffer by buffer, `__bread()`, reads a lost one again from the
+//!   device. The C lets that happen, too, unless somebody wrote elsewhere in the folio meanwhile.)
 //! - **`BH_New` is cleared** by the walk after the write. It is not set: a file system sets it on a
 //!   buffer that it maps in [`begin`], and the same holder of the folio's lock clears it, in
 //!   [`commit`] where data was copied, and by `folio_zero_new_buffers()` where it was not.
