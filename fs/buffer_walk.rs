@@ -17,7 +17,10 @@ use kernel::{
     prelude::*,
     warn_on,
     writeback::{
-        block_range::BlockRange,
+        block_range::{
+            BlockRange,
+            RangeError, //
+        },
         buffer_walk::{
             begin,
             commit,
@@ -29,11 +32,21 @@ use kernel::{
 
 /// The bytes `from..to` of the folio that has the buffers `ring`. Nonsense is reported.
 #[inline(always)]
-fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange> {
-    BlockRange::new(ring.folio_size(), ring.block_size(), from, to).map_err(|_| {
-        warn_on!(true);
-        EINVAL
-    })
+fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange, RangeError> {
+    let range = BlockRange::new(ring.folio_size(), ring.block_size(), from, to);
+    warn_on!(range.is_err());
+    range
+}
+
+/// The `len` bytes at `pos` of the file, in the folio that has the buffers `ring`.
+#[inline(always)]
+fn range_at(
+    ring: &BufferRing<'_>,
+    pos: bindings::loff_t,
+    len: c_uint,
+) -> Result<BlockRange, RangeError> {
+    let from = ring.offset_of(pos);
+    range_of(ring, from, from.wrapping_add(len as usize))
 }
 
 /// Makes the bytes `from..to` of `folio`, which were copied, up to date and dirty.
@@ -107,21 +120,17 @@ pub unsafe extern "C" fn rust_write_begin(
 ) -> c_int {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
-    let from = folio.offset_of(pos);
-    let to = from.wrapping_add(len as usize);
     // SAFETY: The caller promises buffers or nothing.
-    let ready = match unsafe { BufferRing::of(folio) } {
-        Some(ring) => match range_of(&ring, from, to) {
-            Ok(range) => is_ready(&ring, &range),
-            Err(error) => return error.to_errno(),
-        },
-        None => false,
-    };
-    if ready {
-        return 0;
+    if let Some(ring) = unsafe { BufferRing::of(folio) } {
+        let Ok(range) = range_at(&ring, pos, len) else {
+            return EINVAL.to_errno();
+        };
+        if is_ready(&ring, &range) {
+            return 0;
+        }
     }
     // SAFETY: The caller promises the same.
-    unsafe { prepare(folio, from, to, get_block, private, ops) }
+    unsafe { prepare(folio, pos, len, get_block, private, ops) }
 }
 
 /// The preparation that has something to do: apart, to keep the common case short.
@@ -132,17 +141,16 @@ pub unsafe extern "C" fn rust_write_begin(
 #[inline(never)]
 unsafe fn prepare(
     folio: &LockedFolio,
-    from: usize,
-    to: usize,
+    pos: bindings::loff_t,
+    len: c_uint,
     get_block: bindings::get_block_t,
     private: *mut c_void,
     ops: *const bindings::rust_write_begin_ops,
 ) -> c_int {
     // SAFETY: The caller promises an inode's page cache, and buffers or nothing.
     let ring = unsafe { BufferRing::of_or_create(folio) };
-    let range = match range_of(&ring, from, to) {
-        Ok(range) => range,
-        Err(error) => return error.to_errno(),
+    let Ok(range) = range_at(&ring, pos, len) else {
+        return EINVAL.to_errno();
     };
     // SAFETY: The caller promises the operations.
     let fs = unsafe { WriteBegin::new(folio, &range, get_block, private, ops) };

@@ -320,6 +320,15 @@ impl<'a> BufferRing<'a> {
         self.folio_size
     }
 
+    /// How far into the folio the byte at `pos` of its file is, in bytes.
+    ///
+    /// C counterpart: `offset_in_folio()`.
+    #[inline(always)]
+    pub fn offset_of(&self, pos: i64) -> usize {
+        // A folio's size is a power of two, and its place in the file a multiple of it.
+        pos as usize & self.folio_size.wrapping_sub(1)
+    }
+
     /// The size of a block, in bytes: a power of two.
     #[inline(always)]
     pub fn block_size(&self) -> usize {

@@ -229,15 +229,6 @@ impl LockedFolio {
         unsafe { (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping }
     }
 
-    /// The byte of the folio at `pos` of its file's, counted in bytes from the folio's beginning.
-    ///
-    /// C counterpart: `offset_in_folio()`.
-    #[inline]
-    pub fn offset_of(&self, pos: i64) -> usize {
-        // A folio's size is a power of two, and its place in the file a multiple of it.
-        pos as usize & self.size().wrapping_sub(1)
-    }
-
     /// Where in its file the folio begins, in bytes.
     ///
     /// C counterpart: `folio_pos()`.
