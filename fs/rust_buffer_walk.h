@@ -59,7 +59,7 @@ static inline void rust_index_new_buffers(struct folio *folio,
 /* The index goes with the first buffer; other buffers have none. */
 static inline void rust_free_buffer_index(struct buffer_head *bh)
 {
-	if (bh->b_index)
+	if (unlikely(bh->b_index))
 		kfree(bh->b_index);
 }
 

@@ -75,14 +75,9 @@ static struct folio *dirty_folio(struct kunit *test, unsigned int order,
 				 size_t size)
 {
 	struct folio *folio = locked_folio(test, order);
-	struct buffer_head *head, *bh;
 
 	folio_mark_uptodate(folio);
-	bh = head = create_empty_buffers(folio, size, 0);
-	do {
-		set_buffer_mapped(bh);
-		bh = bh->b_this_page;
-	} while (bh != head);
+	create_empty_buffers(folio, size, BIT(BH_Mapped));
 	folio_test_set_dirty(folio);
 	return folio;
 }

@@ -10,7 +10,10 @@ fn elsewhere<T: Send>(_: T) {}
 /// Another thread cannot know when the lock goes.
 pub fn misuse(folio: &LockedFolio) {
     // SAFETY: The folio has buffers, for the sake of the example.
-    for buffer in unsafe { BufferRing::of(folio) }.iter().flat_map(|ring| ring.cursor(0..1)) {
+    for buffer in unsafe { BufferRing::of(folio) }
+        .iter()
+        .flat_map(|ring| ring.cursor(0..1))
+    {
         elsewhere(buffer);
     }
 }

@@ -2,8 +2,7 @@
 """make micro: instructions per operation and of an overwrite, C beside Rust.
 
 Under icount a guest nanosecond is one instruction, so nothing here is noise: a
-second run gives the same digits, and a ratio needs no interval. The exception is
-a write through io_uring, which a worker does: see WORKER_LIMIT.
+second run gives the same digits, and a ratio needs no interval.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from .steps import write_whole
 DRIVER = paths.TOOLS / "guest" / "micro.py"
 CORES = overwrite.CORES
 LIMIT = overwrite.LIMIT
+DEVICE_KIB = 256 << 10
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 OPERATIONS = {
@@ -80,7 +80,9 @@ def ratios(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 def measure(core: str) -> tuple[Measured, vm.VmResult]:
     """Boot one core, and run the benchmarks."""
-    options = vm.VmOptions(core=core, smp=1, icount=True, programs=(overwrite.ensure(),))
+    options = vm.VmOptions(
+        core=core, smp=1, icount=True, nvme=None, append=f"brd.rd_size={DEVICE_KIB}", programs=(overwrite.ensure(),)
+    )
     result = vm.run(options, ["python3", "-c", DRIVER.read_text()])
     if result.status:
         said = " ".join(result.stderr.decode(errors="replace").split())[-300:]

@@ -35,10 +35,6 @@ OFFSETS = (*range(0, FOLIO, FOLIO // 32), FOLIO - 1024)
 LIMIT = 1.00
 """Rust may cost what C costs, and no more."""
 
-WORKER_LIMIT = 1.005
-"""A worker does the write for io_uring. To wake it and to have it wait again takes some
-ten instructions more or less, by what other timers there are at that time."""
-
 FLAT = 1.10
 """What a write may cost anywhere in a folio, times what it costs at its start."""
 
@@ -110,14 +106,9 @@ def ratios(figures: Mapping[str, Figures]) -> dict[str, float]:
     return {row: figures["rust"][row] / figures["c"][row] for row in ROWS}
 
 
-def limit(row: str) -> float:
-    """The highest Rust/C that the row may have."""
-    return WORKER_LIMIT if " io_uring " in row else LIMIT
-
-
 def above(figures: Mapping[str, Figures]) -> list[str]:
     """The rows in which Rust costs more than C."""
-    return [f"{row} {ratio:.3f}" for row, ratio in ratios(figures).items() if ratio > limit(row)]
+    return [f"{row} {ratio:.3f}" for row, ratio in ratios(figures).items() if ratio > LIMIT]
 
 
 def uneven(figures: Figures) -> list[str]:
@@ -167,7 +158,7 @@ def _calls_table(block: int, figures: Mapping[str, Figures]) -> Table:
             for place in PLACES:
                 row = f"{block} {call} {size} {place}"
                 values = [f"{figures[core][row]:.0f}" for core in CORES]
-                over = "bold red" if found[row] > limit(row) else None
+                over = "bold red" if found[row] > LIMIT else None
                 table.add_row(text, _size(size), place, *values, f"{found[row]:.3f}", style=over)
         table.add_section()
     return table

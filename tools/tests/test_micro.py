@@ -124,12 +124,6 @@ def test_a_dearer_row_is_named() -> None:
     assert "place" not in str(caught.value)
 
 
-def test_only_the_worker_has_an_allowance() -> None:
-    micro.judge(operations(), both({"4096 io_uring 1024 end": 1004}))
-    with pytest.raises(Failure, match=r"than C: 4096 io_uring 1024 end 1\.006;"):
-        micro.judge(operations(), both({"4096 io_uring 1024 end": 1006}))
-
-
 @pytest.mark.parametrize("row", ["4096 pwrite 1024 end", "1024 curve 1048576", "1024 order 3 middle"])
 def test_a_dearer_place_is_named(row: str) -> None:
     figures = both()
