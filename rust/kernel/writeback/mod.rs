@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod batch;
 pub mod block_range;
 pub mod buffer_walk;
 pub mod kick;
