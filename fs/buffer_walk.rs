@@ -4,7 +4,10 @@
 
 use kernel::{
     bindings,
-    buffer_head::BufferRing,
+    buffer_head::{
+        self,
+        BufferRing, //
+    },
     error::code::EINVAL,
     ffi::{
         c_int,
@@ -38,6 +41,15 @@ fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange,
     range
 }
 
+/// The same, without what is beyond the folio: what was copied is not to be lost.
+#[inline(always)]
+fn range_within(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange, RangeError> {
+    match range_of(ring, from, to) {
+        Err(RangeError::BeyondFolio) => range_of(ring, from, ring.folio_size()),
+        range => range,
+    }
+}
+
 /// The `len` bytes at `pos` of the file, in the folio that has the buffers `ring`.
 #[inline(always)]
 fn range_at(
@@ -51,8 +63,8 @@ fn range_at(
 
 /// Makes the bytes `from..to` of `folio`, which were copied, up to date and dirty.
 ///
-/// Nothing to do for a folio without buffers. A range that the folio cannot have is reported, and
-/// nothing is done.
+/// Nothing to do for a folio without buffers. A range that the folio cannot have is reported; of one
+/// that goes beyond the folio, what is in the folio is committed.
 ///
 /// # Safety
 ///
@@ -74,7 +86,7 @@ pub unsafe extern "C" fn rust_block_commit_write(
     let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
         return;
     };
-    if let Ok(range) = range_of(&ring, from, to) {
+    if let Ok(range) = range_within(&ring, from, to) {
         commit(&ring, &range);
     }
 }
@@ -90,7 +102,7 @@ unsafe fn commit_to_stale(folio: &LockedFolio, from: usize, to: usize) {
     let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
         return;
     };
-    if let Ok(range) = range_of(&ring, from, to) {
+    if let Ok(range) = range_within(&ring, from, to) {
         if commit_and_discover(&ring, &range) {
             folio.mark_uptodate();
         }
@@ -147,6 +159,10 @@ unsafe fn prepare(
     private: *mut c_void,
     ops: *const bindings::rust_write_begin_ops,
 ) -> c_int {
+    // As the C asserts it; where there is nothing to prepare, nobody looks.
+    if warn_on!(!folio.test_locked()) {
+        return EINVAL.to_errno();
+    }
     // SAFETY: The caller promises an inode's page cache, and buffers or nothing.
     let ring = unsafe { BufferRing::of_or_create(folio) };
     let Ok(range) = range_at(&ring, pos, len) else {
@@ -160,35 +176,34 @@ unsafe fn prepare(
     }
 }
 
-/// The memory that [`rust_index_buffers`] needs for the new buffers of `folio`, in bytes. Zero for
+/// The memory that [`rust_index_buffers`] needs for the new buffers of a folio, in bytes. Zero for
 /// a few buffers, which have no index.
 ///
 /// # Safety
 ///
-/// - `folio` must point at a folio that the caller has locked;
-/// - `head` must point at the first of the buffers that were made for it, linked to a ring.
+/// `head` must point at the first of the buffers, which nobody else knows.
 #[export]
 pub unsafe extern "C" fn rust_buffer_index_size(
-    folio: *mut bindings::folio,
     head: *mut bindings::buffer_head,
+    folio_size: usize,
 ) -> usize {
-    // SAFETY: The caller promises the lock and the ring.
-    unsafe { BufferRing::from_raw(LockedFolio::assume_locked(folio), head) }.index_size()
+    // SAFETY: The caller promises the same.
+    unsafe { buffer_head::index_size(head, folio_size) }
 }
 
-/// Indexes the new buffers of `folio`, so that a write finds its first one at once.
+/// Indexes the new buffers of a folio, so that a write finds its first one at once.
 ///
 /// # Safety
 ///
-/// - as [`rust_buffer_index_size`], and the buffers must not be attached to the folio yet;
-/// - `index` must point at as much memory as that function says, not zero, which is freed with the
-///   first buffer.
+/// - `head` must point at the first of the buffers, which are linked, and which nobody else knows;
+/// - `index` must point at as much memory as [`rust_buffer_index_size`] says, not zero, which is
+///   freed with the first buffer.
 #[export]
 pub unsafe extern "C" fn rust_index_buffers(
-    folio: *mut bindings::folio,
     head: *mut bindings::buffer_head,
+    folio_size: usize,
     index: *mut c_ulong,
 ) {
-    // SAFETY: The caller promises the lock, the ring, and the memory.
-    unsafe { BufferRing::from_raw(LockedFolio::assume_locked(folio), head).index(index) };
+    // SAFETY: The caller promises the same.
+    unsafe { buffer_head::index_buffers(head, folio_size, index) };
 }

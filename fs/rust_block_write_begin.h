@@ -10,10 +10,11 @@ EXPORT_SYMBOL_GPL(rust_write_begin);
 static int rust_block_map(struct folio *folio, struct buffer_head *bh,
 			  sector_t block, get_block_t *get_block, void *iomap)
 {
+	const struct buffer_head *head = folio_buffers(folio);
 	struct inode *inode = folio->mapping->host;
 	int err;
 
-	WARN_ON(bh->b_size != i_blocksize(inode));
+	WARN_ON(bh->b_size != head->b_size);
 	if (get_block)
 		err = get_block(inode, block, bh, 1);
 	else

@@ -23,6 +23,8 @@ struct rust_write_begin_ops {
 	/* After an error: zero what is new in [from, to) and not up to date. */
 	void (*abort)(struct folio *folio, size_t from, size_t to,
 		      void *private);
+	/* Where BH_New was set before: report it. May be NULL. */
+	void (*found_new)(struct buffer_head *bh);
 	/*
 	 * In a folio that is up to date, BH_New stays until ->write_end().
 	 * Otherwise the walk clears it, and makes the buffer dirty.
@@ -37,23 +39,26 @@ void rust_block_commit_write(struct folio *folio, size_t from, size_t to);
 int rust_write_begin(struct folio *folio, loff_t pos, unsigned int len,
 		     get_block_t *get_block, void *private,
 		     const struct rust_write_begin_ops *ops);
-size_t rust_buffer_index_size(struct folio *folio, struct buffer_head *head);
-void rust_index_buffers(struct folio *folio, struct buffer_head *head,
+size_t rust_buffer_index_size(struct buffer_head *head, size_t folio_size);
+void rust_index_buffers(struct buffer_head *head, size_t folio_size,
 			unsigned long *index);
 
 /* Where there is no memory for an index, the buffers are walked. */
 static inline void rust_index_new_buffers(struct folio *folio,
 					  struct buffer_head *head, gfp_t gfp)
 {
-	size_t size = rust_buffer_index_size(folio, head);
 	unsigned long *index;
+	size_t size;
 
+	if (!rust_writeback_active())
+		return;
+	size = rust_buffer_index_size(head, folio_size(folio));
 	if (!size)
 		return;
-	gfp &= ~__GFP_NOFAIL;
+	gfp &= ~(__GFP_NOFAIL | __GFP_MOVABLE);
 	index = kmalloc(size, gfp | __GFP_NORETRY | __GFP_NOWARN);
 	if (index)
-		rust_index_buffers(folio, head, index);
+		rust_index_buffers(head, folio_size(folio), index);
 }
 
 /* The index goes with the first buffer; other buffers have none. */

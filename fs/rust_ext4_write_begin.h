@@ -37,10 +37,16 @@ static void rust_ext4_abort(struct folio *folio, size_t from, size_t to,
 		folio_zero_new_buffers(folio, from, to);
 }
 
+static void rust_ext4_found_new(struct buffer_head *bh)
+{
+	WARN_ON_ONCE(buffer_new(bh));
+}
+
 static const struct rust_write_begin_ops rust_ext4_ops = {
 	.map		= rust_ext4_map,
 	.read		= rust_ext4_read,
 	.abort		= rust_ext4_abort,
+	.found_new	= rust_ext4_found_new,
 	.keeps_new	= true,
 };
 

@@ -134,7 +134,7 @@ static void nothing_is_left_over(struct kunit *test)
 	struct folio *folio = locked_folio(test, 9);
 	unsigned long before = 0, leak;
 
-	leak = NR_ROUNDS * 2 * PAGE_SIZE / PAGE_SIZE;
+	leak = 2 * NR_ROUNDS;	/* in pages */
 	for (unsigned int round = 0; round < NR_ROUNDS + 3; round++) {
 		struct buffer_head *head;
 

@@ -301,17 +301,22 @@ static void twin_init(struct kunit *test, struct twin *twin)
 }
 
 /* A folio of the trial's size, locked, with buffers of its block size. */
-static void twin_get_folio(struct kunit *test, struct twin *twin)
+static void twin_get_folio(struct kunit *test, enum core core)
 {
 	struct pair *pair = test->priv;
 	const struct trial *trial = &pair->trial;
+	struct twin *twin = &pair->twins[core];
+	struct buffer_head *head;
 
 	twin->inode->i_blkbits = trial->block_bits;
 	twin->folio = folio_alloc(GFP_KERNEL, trial->order);
 	KUNIT_ASSERT_NOT_NULL(test, twin->folio);
 	folio_lock(twin->folio);
 	twin->folio->mapping = twin->inode->i_mapping;
-	create_empty_buffers(twin->folio, BIT(trial->block_bits), 0);
+	set_core(core);
+	head = create_empty_buffers(twin->folio, BIT(trial->block_bits), 0);
+	KUNIT_ASSERT_EQ(test, !!head->b_index,
+			core == CORE_RUST && trial_buffers(trial) > 16);
 }
 
 static void twin_put_folio(struct twin *twin)
@@ -685,7 +690,7 @@ static void run_trials(struct kunit *test, enum walk walk)
 		for (trial->block_bits = MIN_BLOCK_BITS;
 		     trial->block_bits <= bits; trial->block_bits++) {
 			for (int core = 0; core < NR_CORES; core++)
-				twin_get_folio(test, &pair->twins[core]);
+				twin_get_folio(test, core);
 			for (int nr = 0; nr < NR_TRIALS(trial->order); nr++) {
 				seed++;
 				if (!replay || seed == replay)
@@ -812,9 +817,10 @@ static void twin_write(struct kunit *test, struct twin *twin, enum walk walk,
 		KUNIT_EXPECT_NE(test, twin->events[nr].what, EVENT_READ);
 }
 
-static void lose_a_write(struct kunit *test, struct twin *twin, void *content)
+static void lose_a_write(struct kunit *test, enum core core, void *content)
 {
 	struct pair *pair = test->priv;
+	struct twin *twin = &pair->twins[core];
 	struct trial *trial = &pair->trial;
 	sector_t block = trial->index;
 	struct rnd_state rnd;
@@ -827,7 +833,7 @@ static void lose_a_write(struct kunit *test, struct twin *twin, void *content)
 			.block	= FIRST_BLOCK + block + nr,
 			.bdev	= pair->disk->part0,
 		};
-	twin_get_folio(test, twin);
+	twin_get_folio(test, core);
 	twin_prepare(pair, twin);
 	size = folio_size(twin->folio);
 	prandom_seed_state(&rnd, 1);
@@ -858,7 +864,7 @@ static void recover_a_lost_write(struct kunit *test, enum core core,
 
 	KUNIT_ASSERT_NOT_NULL(test, content);
 	set_core(core);
-	lose_a_write(test, twin, content);
+	lose_a_write(test, core, content);
 	state = lost_buffer(twin)->b_state;
 
 	/* Before it, right after it, after it. */

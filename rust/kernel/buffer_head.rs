@@ -34,7 +34,6 @@ use crate::{
     }, //
 };
 use core::{
-    iter::FusedIterator,
     mem::size_of,
     ops::Range,
     ptr::NonNull,
@@ -53,8 +52,8 @@ const UPTODATE: usize = 1 << bindings::bh_state_bits_BH_Uptodate;
 /// # Invariants
 ///
 /// Instances belong to the ring of a folio whose lock is held by the current context for as long
-/// as a reference to them exists. (The ring of a locked folio is neither freed nor linked anew:
-/// `try_to_free_buffers()` wants the lock.)
+/// as a reference to them exists, or are new and known to that context alone. (The ring of a locked
+/// folio is neither freed nor linked anew: `try_to_free_buffers()` wants the lock.)
 #[repr(transparent)]
 pub struct BufferHead(Opaque<bindings::buffer_head>);
 
@@ -64,10 +63,10 @@ impl BufferHead {
     /// # Safety
     ///
     /// `ptr` must point at a buffer in the ring of a folio whose lock the current context holds
-    /// for the whole of `'a`.
+    /// for the whole of `'a`, or at a new one that nobody else knows for that long.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::buffer_head) -> &'a Self {
-        // INVARIANT: The caller promises the ring and the lock.
+        // INVARIANT: The caller promises it.
         // SAFETY: By that promise the buffer lives for `'a`; `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
@@ -78,13 +77,12 @@ impl BufferHead {
         self.0.get()
     }
 
-    /// The size of its block, in bytes. A file system may change it while it maps the buffer, and
-    /// restores it before the folio's lock goes.
+    /// The size of its block, in bytes.
     ///
     /// C counterpart: `bh->b_size`.
     #[inline]
     pub fn size(&self) -> usize {
-        // SAFETY: The buffer lives by the type invariants; its size changes under the folio's lock.
+        // SAFETY: The buffer lives by the type invariants; its size changes under the lock alone.
         unsafe { (*self.as_raw()).b_size }
     }
 
@@ -161,7 +159,7 @@ impl BufferHead {
         unsafe { bindings::buffer_unwritten(self.as_raw()) }
     }
 
-    /// Makes the buffer dirty, and its folio and inode with it. The buffer is up to date.
+    /// Makes the buffer dirty, and its folio and inode with it. It must be up to date, or C warns.
     ///
     /// Context: may take the locks of the inode and of the page cache; does not sleep.
     ///
@@ -338,8 +336,7 @@ impl<'a> BufferRing<'a> {
     /// How many blocks the folio has, and buffers for them.
     #[inline(always)]
     pub fn blocks(&self) -> usize {
-        self.folio_size
-            .wrapping_shr(self.block_size.trailing_zeros())
+        blocks(self.folio_size, self.block_size)
     }
 
     /// A walk over the buffers of these blocks. Blocks that the folio does not have are left out.
@@ -359,49 +356,70 @@ impl<'a> BufferRing<'a> {
     /// The links of the index: none if there is no index.
     #[inline(always)]
     fn links(&self) -> &'a [BufferLink<'a>] {
-        // SAFETY: The buffer lives by the type invariants. Its index is set once, before the ring is
-        // attached to the folio, and freed with the buffer.
+        // SAFETY: The buffer lives by the type invariants. Its index is set once, while nobody else
+        // knows the buffers, and freed with it.
         let Some(index) = NonNull::new(unsafe { (*self.head.as_raw()).b_index }) else {
             return &[];
         };
-        // SAFETY: `index()` wrote the number of links in front of the links, which are pointers to
+        // SAFETY: `index_buffers()` wrote the number of links in front of the links, which are pointers to
         // buffers of this ring, and `BufferLink` is transparent over one.
         unsafe {
             let links = index.as_ptr().add(1).cast::<BufferLink<'a>>();
             slice::from_raw_parts(links, index.read())
         }
     }
+}
 
-    /// The memory that [`index`](Self::index) needs, in bytes. Zero for a few buffers, which have
-    /// no index.
-    pub fn index_size(&self) -> usize {
-        match index_len(self.blocks()) {
-            0 => 0,
-            len => len.wrapping_add(1).wrapping_mul(size_of::<usize>()),
-        }
+/// The memory that [`index_buffers`] needs for the buffers of a folio, the first of which is
+/// `head`, in bytes. Zero for a few buffers, which have no index.
+///
+/// # Safety
+///
+/// `head` must point at a buffer that nobody else knows.
+pub unsafe fn index_size(head: *mut bindings::buffer_head, folio_size: usize) -> usize {
+    // SAFETY: The caller promises a buffer.
+    let blocks = blocks(folio_size, unsafe { (*head).b_size });
+    match index_len(blocks) {
+        0 => 0,
+        len => len.wrapping_add(1).wrapping_mul(size_of::<usize>()),
     }
+}
 
-    /// Indexes the buffers in `memory`, so that [`cursor`](Self::cursor) need not visit those that
-    /// it leaves out. Visits each once.
-    ///
-    /// # Safety
-    ///
-    /// - `memory` must be valid for writes of [`index_size`](Self::index_size) bytes, which are not
-    ///   zero, aligned as a `usize`, and live until the first buffer is freed;
-    /// - the buffers must not be attached to their folio yet, and have no index.
-    pub unsafe fn index(&self, memory: *mut usize) {
-        let blocks = self.blocks();
-        let len = index_len(blocks);
-        for (place, link) in (1..).zip(index(BufferLink(self.head), blocks)) {
-            // SAFETY: There are `len` links, and the caller promises room for one more word.
-            unsafe { memory.add(place).cast::<BufferLink<'_>>().write(link) };
-        }
-        // SAFETY: The same; and nobody else knows the buffers.
-        unsafe {
-            memory.write(len);
-            (*self.head.as_raw()).b_index = memory;
-        }
+/// Indexes the new buffers of a folio in `memory`, so that [`BufferRing::cursor`] need not visit
+/// those that it leaves out. Visits each once.
+///
+/// The index is how many links it has, and the links.
+///
+/// # Safety
+///
+/// - `head` must point at the first of as many linked buffers as the folio has blocks, which nobody
+///   else knows;
+/// - `memory` must be valid for writes of [`index_size`] bytes, which are not zero, aligned as a
+///   `usize`, and live until the first buffer is freed.
+pub unsafe fn index_buffers(
+    head: *mut bindings::buffer_head,
+    folio_size: usize,
+    memory: *mut usize,
+) {
+    // SAFETY: Nobody else knows the buffers, and that is as good as their folio's lock.
+    let first = unsafe { BufferHead::from_raw(head) };
+    let blocks = blocks(folio_size, first.size());
+    // The last link is followed by nothing yet: the index ends before it.
+    for (place, link) in (1..).zip(index(BufferLink(first), blocks)) {
+        // SAFETY: `index_size()` has room for all links, and one word more.
+        unsafe { memory.add(place).cast::<BufferLink<'_>>().write(link) };
     }
+    // SAFETY: The same; and nobody else knows the buffers.
+    unsafe {
+        memory.write(index_len(blocks));
+        (*head).b_index = memory;
+    }
+}
+
+/// How many blocks a folio has. Zero for a block size that is none, and no panic.
+#[inline(always)]
+fn blocks(folio_size: usize, block_size: usize) -> usize {
+    folio_size.wrapping_shr(block_size.trailing_zeros())
 }
 
 impl<'a> buffer_walk::Ring for BufferRing<'a> {
@@ -435,5 +453,3 @@ impl<'a> Iterator for BufferCursor<'a> {
         Some(buffer)
     }
 }
-
-impl FusedIterator for BufferCursor<'_> {}

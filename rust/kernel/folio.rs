@@ -216,7 +216,9 @@ impl LockedFolio {
     pub unsafe fn assume_locked<'a>(ptr: *mut bindings::folio) -> &'a Self {
         // INVARIANT: The caller promises the lock for `'a`.
         // SAFETY: A locked folio is live, and `Self` is transparent over it.
-        unsafe { &*ptr.cast() }
+        let folio: &Self = unsafe { &*ptr.cast() };
+        debug_assert!(folio.test_locked());
+        folio
     }
 
     /// What the folio has as its mapping. For a folio in the page cache of an inode it is that page

@@ -287,13 +287,19 @@ static void measure_calls(struct file *file, off_t folio)
 			}
 }
 
+/*
+ * With steps of 5 KiB on top, which are a block and a quarter or five blocks, so
+ * that no offset is better than the others to whoever counts blocks by powers of two.
+ */
 static void measure_curve(struct file *file, off_t folio)
 {
 	off_t offset;
 	int i;
 
 	for (i = 0; i <= CURVE_STEPS; i++) {
-		offset = i < CURVE_STEPS ? i * (MAX_FOLIO / CURVE_STEPS) : MAX_FOLIO - KIB;
+		offset = i * (MAX_FOLIO / CURVE_STEPS) + i % 4 * 5 * KIB;
+		if (i == CURVE_STEPS)
+			offset = MAX_FOLIO - KIB;
 		printf("curve %lld %llu\n", (long long)offset,
 		       (unsigned long long)pwrite_ticks(file, folio + offset));
 	}

@@ -30,7 +30,7 @@ SIZES = (1 << 10, 10 << 10, 100 << 10)
 PLACES = ("start", "middle", "end")
 ORDERS = range(10)
 FOLIO = 4096 << ORDERS[-1]
-OFFSETS = (*range(0, FOLIO, FOLIO // 32), FOLIO - 1024)
+OFFSETS = (*(step * FOLIO // 32 + step % 4 * 5120 for step in range(32)), FOLIO - 1024)
 
 LIMIT = 1.00
 """Rust may cost what C costs, and no more."""

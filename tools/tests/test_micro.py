@@ -124,7 +124,7 @@ def test_a_dearer_row_is_named() -> None:
     assert "place" not in str(caught.value)
 
 
-@pytest.mark.parametrize("row", ["4096 pwrite 1024 end", "1024 curve 1048576", "1024 order 3 middle"])
+@pytest.mark.parametrize("row", ["4096 pwrite 1024 end", "1024 curve 1119232", "1024 order 3 middle"])
 def test_a_dearer_place_is_named(row: str) -> None:
     figures = both()
     figures["c"][row] = figures["rust"][row] = 1101
@@ -154,7 +154,7 @@ def test_the_tables_hold_every_call_and_order(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_plot_is_whole_svg() -> None:
-    figures = both({"4096 curve 65536": 4321})
+    figures = both({"4096 curve 70656": 4321})
     assert overwrite.plot(figures) == overwrite.plot(figures)
     root = xml.etree.ElementTree.fromstring(overwrite.plot(figures))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"

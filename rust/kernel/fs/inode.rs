@@ -41,11 +41,15 @@ impl Inode {
 
     /// The size of the file system's blocks, in bytes.
     ///
+    /// Of a block device it changes while nobody uses the device: two reads may differ.
+    ///
     /// C counterpart: `i_blocksize()`.
     #[inline]
     pub fn block_size(&self) -> usize {
-        // SAFETY: The inode is live by the type invariants.
-        unsafe { bindings::i_blocksize(self.as_raw()) as usize }
+        // SAFETY: The inode is live by the type invariants. The field is a byte, which C reads and
+        // writes whole, and READ_ONCE()s where it may change.
+        let bits = unsafe { (&raw const (*self.as_raw()).i_blkbits).read_volatile() };
+        1usize.wrapping_shl(bits.into())
     }
 
     /// Begins a section in which the inode keeps the wb that it has.

@@ -15,7 +15,6 @@ use crate::{
     },
     ffi::c_void,
     folio::LockedFolio,
-    warn_on,
     writeback::{
         block_range::BlockRange,
         buffer_walk::FileSystem, //
@@ -42,8 +41,7 @@ impl<'a> WriteBegin<'a> {
     /// # Safety
     ///
     /// `ops` must point at operations of the file system that `folio` belongs to the page cache of
-    /// an inode of. All of them must be set, and must be valid for `get_block` and `private`, for
-    /// the whole of `'a`.
+    /// an inode of. They must be valid for `get_block` and `private`, for the whole of `'a`.
     #[inline(always)]
     pub unsafe fn new(
         folio: &'a LockedFolio,
@@ -67,13 +65,15 @@ impl<'a> WriteBegin<'a> {
 impl FileSystem<&BufferHead> for WriteBegin<'_> {
     type Error = Error;
 
-    fn found_new(&self, _buffer: &BufferHead) {
-        // A file system that keeps the flag until the end of a write has it cleared there.
-        warn_on!(self.ops.keeps_new);
+    fn found_new(&self, buffer: &BufferHead) {
+        if let Some(found_new) = self.ops.found_new {
+            // SAFETY: By the type invariants the function is valid, and the buffer lives.
+            unsafe { found_new(buffer.as_raw()) };
+        }
     }
 
     fn map(&self, buffer: &BufferHead, block: usize) -> Result {
-        let first = self.folio.pos() as u64 >> self.range.block_bits();
+        let first = (self.folio.pos() as u64).wrapping_shr(self.range.block_bits());
         let Some(map) = self.ops.map else {
             return Err(EIO);
         };

@@ -5,13 +5,15 @@
 //! [`begin`] prepares the buffers in the range: it has them mapped, and brought up to date where
 //! the range leaves out bytes of a block. [`commit`] makes them dirty. Neither has any business
 //! with a buffer outside the range, but for one: in a folio that is not up to date,
-//! [`commit_and_discover`] looks at all of them, for the folio becomes up to date with the last of its buffers.
+//! [`commit_and_discover`] looks at all of them, for the folio becomes up to date with the last of
+//! its buffers.
 //!
 //! # Why buffers outside the range may be left alone
 //!
 //! The C walks the whole folio, or from its beginning to the end of the range if the folio was up
-//! to date on entry. Of a buffer that it passes outside the range, it may change one flag in
-//! either walk, and only in a folio that is up to date:
+//! to date on entry. In a folio that is not up to date, [`begin`] and the C do nothing outside the
+//! range, and [`commit_and_discover`] does what the C does. In a folio that is up to date, the C
+//! may change one flag of a buffer that it passes outside the range, in either walk:
 //!
 //! - **`BH_Uptodate` is set** by the walk before the write. It is set already, for a folio becomes
 //!   up to date with its buffers, and buffers that are made for a folio that is up to date are,
@@ -24,10 +26,7 @@
 //!   buffer that it maps in [`begin`], and the same holder of the folio's lock clears it, in
 //!   [`commit`] where data was copied, and by `folio_zero_new_buffers()` where it was not.
 
-use super::block_range::{
-    BlockRange,
-    Position, //
-};
+use super::block_range::BlockRange;
 use core::ops::Range;
 
 /// A buffer of a locked folio. C counterpart: `struct buffer_head`.
@@ -205,17 +204,16 @@ pub fn commit<R: Ring>(ring: &R, range: &BlockRange) {
 ///
 /// C counterpart: `block_commit_write()`.
 pub fn commit_and_discover<R: Ring>(ring: &R, range: &BlockRange) -> bool {
-    let blocks = 0..range.blocks();
+    let (blocks, touched) = (0..range.blocks(), range.touched());
     let mut complete = true;
     for (block, buffer) in blocks.clone().zip(ring.buffers(blocks)) {
-        match range.position(block) {
-            Position::In { .. } => written(buffer),
-            Position::Before | Position::After => {
-                complete &= buffer.is_uptodate();
-                if buffer.is_new() {
-                    buffer.clear_new();
-                }
-            }
+        if touched.contains(&block) {
+            written(buffer);
+            continue;
+        }
+        complete &= buffer.is_uptodate();
+        if buffer.is_new() {
+            buffer.clear_new();
         }
     }
     complete

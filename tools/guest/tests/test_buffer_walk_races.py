@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Small writes into large folios beside somebody else: who maps the file, who truncates it."""
+"""Small writes into large folios beside who maps the file, truncates it, or moves it in memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,23 @@ import mmap
 import os
 import random
 from collections.abc import Callable
+from pathlib import Path
 
-from dontcache import MIB, PAGE
-from walk import KIB, SECTOR, SEED, Drive, Ext4, Model, NullBlock, Store, beside, ext4_variants, main
+from dontcache import MIB, MOUNT, PAGE
+from walk import (
+    KIB,
+    SECTOR,
+    SEED,
+    Drive,
+    Ext4,
+    Model,
+    NullBlock,
+    Store,
+    beside,
+    ext4_variants,
+    folio_frames,
+    main,
+)
 
 STRIPE = 700
 """Stripes lie across blocks and folios; one process has the even ones, another the odd ones."""
@@ -98,6 +112,33 @@ def truncated_beside_written(store: Store) -> None:
         model.verify()
 
 
+def moved_in_memory(store: Store) -> None:
+    """A folio takes its buffers along when compaction moves it."""
+    size, grain = 8 * MIB, 128 * KIB
+    places = range(0, size, grain)
+    with store, Model(store) as model:
+        for _ in range(8):
+            # Folios of another file between ours, which leave gaps when it goes.
+            with open(MOUNT / "between", "wb", buffering=0) as between:
+                for offset in places:
+                    model.write(offset, grain)
+                    between.write(bytes(grain))
+            os.fsync(model.fd)
+            os.truncate(MOUNT / "between", 0)
+            before = [folio_frames(model.fd, offset) for offset in places]
+            Path("/proc/sys/vm/compact_memory").write_text("1")
+            after = [folio_frames(model.fd, offset) for offset in places]
+            moved = [at for at, old, new in zip(places, before, after, strict=True) if old != new and new[1] > 16]
+            if moved:
+                break
+            model.reopen()
+        assert moved, "no large folio was moved"
+        for offset in moved:
+            for _ in range(5):
+                model.write(offset + model.random.randrange(grain - 3000), model.random.randint(1, 3000))
+        model.verify()
+
+
 def on_ext4(case: Callable[[Store], None], block: int, option: str) -> None:
     case(Ext4(block, option))
 
@@ -114,6 +155,10 @@ if __name__ == "__main__":
             (f"{name}_{case.__name__}", functools.partial(on_ext4, case, block, option))
             for name, block, option in ext4_variants()
             for case in (mapped_beside_written, truncated_in_turns, truncated_beside_written)
+        ]
+        + [
+            (f"ext4_{block // KIB}k_moved_in_memory", functools.partial(on_ext4, moved_in_memory, block, "delalloc"))
+            for block in (4 * KIB, KIB)
         ]
         + [
             (f"drive_{block}_mapped_beside_written", functools.partial(on_drive, mapped_beside_written, block))

@@ -294,7 +294,12 @@ def address_of(mapping: mmap.mmap) -> int:
 
 
 def folio_pages(fd: int, offset: int) -> int:
-    """Pages of the cached folio that holds this offset; a folio is aligned to its size."""
+    """Pages of the cached folio that holds this offset."""
+    return folio_frames(fd, offset)[1]
+
+
+def folio_frames(fd: int, offset: int) -> tuple[int, int]:
+    """The first page frame and the pages of the cached folio that holds this offset."""
     whole, at = 2 * MIB, offset // PAGE * PAGE
     with mmap.mmap(fd, whole, offset=at // whole * whole) as mapping, open("/proc/self/pagemap", "rb") as pagemap:
         mapping[at % whole]  # maps the page
@@ -309,13 +314,13 @@ def folio_pages(fd: int, offset: int) -> int:
             return int.from_bytes(kpageflags.read(8), "little")
 
         if not flags(frame) & (COMPOUND_HEAD | COMPOUND_TAIL):
-            return 1
+            return frame, 1
         while flags(frame) & COMPOUND_TAIL:
             frame -= 1
         end = frame + 1
         while flags(end) & COMPOUND_TAIL:
             end += 1
-        return end - frame
+        return frame, end - frame
 
 
 @contextlib.contextmanager
