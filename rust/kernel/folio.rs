@@ -280,6 +280,18 @@ impl LockedFolio {
         unsafe { bindings::folio_set_dropbehind(self.as_raw()) };
     }
 
+    /// Drops the folio from its page cache, if it is dropbehind, clean and nobody maps it. Keeps
+    /// dropbehind if somebody's use of the folio prevents that.
+    ///
+    /// Context: may sleep.
+    ///
+    /// C counterpart: `filemap_end_dropbehind()`.
+    #[inline]
+    pub fn end_dropbehind(&self) {
+        // SAFETY: The folio is live and locked by the type invariants.
+        unsafe { bindings::rust_end_dropbehind(self.as_raw()) };
+    }
+
     /// Takes the dropbehind flag away, and says whether it was set.
     ///
     /// C counterpart: `folio_test_clear_dropbehind()`.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The batches of bios that are completed in task context: their storage, their
+ * workers, and CPUs that come and go.
+ */
+#include <linux/cpuhotplug.h>
+#include <linux/highmem.h>
+#include <linux/init.h>
+#include <linux/rust_bio_batch.h>
+
+static DEFINE_PER_CPU(struct rust_bio_batch, batches);
+struct rust_bio_batch __percpu *const rust_bio_batches = &batches;
+
+/* Reclaim may wait for these completions: both have a rescuer. */
+static struct workqueue_struct *local_wq;
+static struct workqueue_struct *rescue_wq;
+
+void rust_bio_batch_queue(struct rust_bio_batch *batch)
+{
+	queue_work(local_wq, &batch->work);
+}
+
+void rust_bio_batch_rescue(struct rust_bio_batch *batch)
+{
+	queue_work(rescue_wq, &batch->rescue);
+}
+
+void rust_bio_batch_watch(struct rust_bio_batch *batch)
+{
+	if (!timer_pending(&batch->watch))
+		mod_timer(&batch->watch, jiffies + 1);
+}
+
+/* A worker that stops with something left is to be run again. */
+static void batch_work(struct work_struct *work)
+{
+	struct rust_bio_batch *batch =
+		container_of(work, struct rust_bio_batch, work);
+
+	if (rust_bio_batch_drain(batch))
+		queue_work(local_wq, work);
+}
+
+static void batch_rescue(struct work_struct *work)
+{
+	struct rust_bio_batch *batch =
+		container_of(work, struct rust_bio_batch, rescue);
+
+	if (rust_bio_batch_drain(batch))
+		queue_work(rescue_wq, work);
+}
+
+static void batch_watch(struct timer_list *timer)
+{
+	rust_bio_batch_look(container_of(timer, struct rust_bio_batch, watch));
+}
+
+bool rust_bio_has_locked_folio(struct bio *bio)
+{
+	struct folio_iter fi;
+
+	bio_for_each_folio_all(fi, bio)
+		if (folio_test_locked(fi.folio))
+			return true;
+	return false;
+}
+
+/* The CPU adds nothing any more; what it has added is completed here. */
+static int batch_cpu_dead(unsigned int cpu)
+{
+	rust_bio_batch_drain_all(per_cpu_ptr(&batches, cpu));
+	return 0;
+}
+
+static int __init rust_bio_batch_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct rust_bio_batch *batch = per_cpu_ptr(&batches, cpu);
+
+		INIT_WORK(&batch->work, batch_work);
+		INIT_WORK(&batch->rescue, batch_rescue);
+		timer_setup(&batch->watch, batch_watch, TIMER_PINNED);
+	}
+	local_wq = alloc_workqueue("rust_bio_batch", WQ_MEM_RECLAIM |
+				   WQ_HIGHPRI | WQ_PERCPU, 0);
+	rescue_wq = alloc_workqueue("rust_bio_rescue", WQ_MEM_RECLAIM |
+				    WQ_HIGHPRI | WQ_UNBOUND, 0);
+	if (!local_wq || !rescue_wq)
+		panic("bio: no workqueue to complete bios in task context\n");
+	return cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
+					 "block/rust_bio_batch:dead", NULL,
+					 batch_cpu_dead);
+}
+subsys_initcall(rust_bio_batch_init);

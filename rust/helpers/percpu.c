@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+
+__rust_helper void rust_helper_preempt_disable(void)
+{
+	preempt_disable();
+}
+
+__rust_helper void rust_helper_preempt_enable(void)
+{
+	preempt_enable();
+}
+
+__rust_helper void *rust_helper_this_cpu_ptr(void __percpu *ptr)
+{
+	return this_cpu_ptr(ptr);
+}

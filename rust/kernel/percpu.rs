@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Storage of which each CPU has its own.
+//!
+//! It is defined in C and reached with proof that the current context stays on its CPU: the
+//! [`CpuPinned`] guard, or interrupts that are off. So nobody goes on with another CPU's share
+//! unawares. Another CPU's share is reached by its number, and by shared reference like one's own:
+//! what is in there has to stand that.
+//!
+//! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
+
+use crate::{
+    bindings,
+    interrupt::LocalInterruptDisabled,
+    types::NotThreadSafe, //
+};
+
+/// Keeps the current context on its CPU. Dropping it lets the context move.
+///
+/// # Invariants
+///
+/// Preemption is disabled once for this guard, which is what enables it again.
+#[must_use = "the context may move when the guard is dropped"]
+pub struct CpuPinned(NotThreadSafe);
+
+impl CpuPinned {
+    /// Disables preemption until the guard is dropped.
+    ///
+    /// Context: any.
+    ///
+    /// C counterpart: `preempt_disable()`.
+    #[inline(always)]
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Self {
+        // SAFETY: Preemption may be disabled anywhere.
+        unsafe { bindings::preempt_disable() };
+        // INVARIANT: Disabled above, for this guard.
+        Self(NotThreadSafe)
+    }
+}
+
+impl Drop for CpuPinned {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants preemption was disabled for this guard.
+        unsafe { bindings::preempt_enable() };
+    }
+}
+
+/// Proof that the current context stays on its CPU for as long as the proof is borrowed.
+///
+/// # Safety
+///
+/// For as long as an instance exists the context that has it must not leave its CPU, and instances
+/// must not be sent to another one.
+pub unsafe trait StaysOnCpu {}
+
+// SAFETY: By its invariants preemption is off, and it is not `Send`.
+unsafe impl StaysOnCpu for CpuPinned {}
+
+// SAFETY: A context with interrupts off is not preempted, and the token is not `Send`.
+unsafe impl StaysOnCpu for LocalInterruptDisabled {}
+
+/// A variable of which each CPU has its own.
+///
+/// # Invariants
+///
+/// The pointer is the `__percpu` address of a variable that is initialised for each possible CPU
+/// and never freed.
+#[derive(Clone, Copy)]
+pub struct PerCpu<T>(*mut T);
+
+impl<T: Sync> PerCpu<T> {
+    /// Makes the variable of the address that C knows it by.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must be the `__percpu` address of a variable that is valid as a `T` on each possible
+    /// CPU for as long as the kernel runs.
+    #[inline(always)]
+    pub const unsafe fn from_raw(ptr: *mut T) -> Self {
+        // INVARIANT: The caller promises it.
+        Self(ptr)
+    }
+
+    /// The share of this CPU.
+    ///
+    /// C counterpart: `this_cpu_ptr()`.
+    #[inline(always)]
+    pub fn this<'a, P: StaysOnCpu>(&self, _proof: &'a P) -> &'a T {
+        // SAFETY: By the type invariants each CPU's share is valid, and while the proof is borrowed
+        // the context stays where the share is its own.
+        unsafe { &*bindings::this_cpu_ptr(self.0.cast()).cast() }
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the current context may know of its CPU's scheduling.
+//!
+//! C headers: [`include/linux/sched.h`](srctree/include/linux/sched.h),
+//! [`include/linux/jiffies.h`](srctree/include/linux/jiffies.h)
+
+use crate::{
+    bindings,
+    task::Task,
+    time::Jiffies, //
+};
+
+/// Whether this is an interrupt that has come upon a real-time or deadline task: no ordinary task
+/// of this CPU runs before that one is through.
+///
+/// Context: any.
+#[inline(always)]
+pub fn interrupted_real_time() -> bool {
+    // SAFETY: The current task is live, and its policy is read with one load.
+    unsafe { !bindings::in_task() && bindings::rt_or_dl_task(Task::current_raw()) }
+}
+
+/// Lets other tasks run if it is time.
+///
+/// Context: a task that may sleep.
+///
+/// C counterpart: `cond_resched()`.
+#[inline(always)]
+pub fn cond_resched() {
+    // SAFETY: May be called where sleeping is allowed; elsewhere C warns.
+    unsafe { bindings::cond_resched() };
+}
+
+/// The ticks since boot. They wrap.
+///
+/// C counterpart: `jiffies`.
+#[inline(always)]
+pub fn jiffies() -> Jiffies {
+    // SAFETY: C declares the variable volatile, for it changes at any time; it is one word.
+    unsafe { (&raw const bindings::jiffies).read_volatile() }
+}
