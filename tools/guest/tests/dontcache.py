@@ -43,11 +43,11 @@ def core() -> str:
 
 
 @contextlib.contextmanager
-def file_system(kind: str) -> Iterator[Path]:
-    """A fresh file system of this kind on the test drive."""
-    run(*MKFS[kind], NVME)
+def file_system(kind: str, device: str = NVME) -> Iterator[Path]:
+    """A fresh file system of this kind on the device."""
+    run(*MKFS[kind], device)
     MOUNT.mkdir(exist_ok=True)
-    run("mount", "-t", kind, NVME, MOUNT)
+    run("mount", "-t", kind, device, MOUNT)
     try:
         yield MOUNT
     finally:
@@ -96,11 +96,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _SYS_CACHESTAT = 451
 
 
-def cached_pages(fd: int) -> int:
-    """Pages of the file that are in the page cache."""
+def cached_pages(fd: int, length: int = 0, start: int = 0) -> int:
+    """Pages of the file, or of a part of it, that are in the page cache; the length 0 goes to its end."""
     stat = _Cachestat()
-    whole = _CachestatRange(0, 0)
-    if _libc.syscall(_SYS_CACHESTAT, fd, ctypes.byref(whole), ctypes.byref(stat), 0):
+    part = _CachestatRange(start, length)
+    if _libc.syscall(_SYS_CACHESTAT, fd, ctypes.byref(part), ctypes.byref(stat), 0):
         raise OSError(ctypes.get_errno(), "cachestat")
     return int(stat.cache)
 

@@ -123,8 +123,8 @@ Store = Ext4 | Drive
 class NullBlock:
     """A block device in memory, of which sectors can be made to fail."""
 
-    def __init__(self, mib: int, block: int) -> None:
-        self._settings = {"size": mib, "blocksize": block, "memory_backed": 1}
+    def __init__(self, mib: int, block: int, **settings: int) -> None:
+        self._settings = {"size": mib, "blocksize": block, "memory_backed": 1, **settings}
         self._config = NULL_BLK / "walk"
         self.device = "/dev/walk"
 

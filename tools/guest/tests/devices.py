@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Block devices that differ in where a bio completes; each is a context with the name of its node."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from dontcache import MIB, NVME, file_system, opened, run
+from walk import SECTOR, NullBlock
+
+DISK_MIB = 320
+"""There is no xfs below 300 MiB."""
+INLINE, SOFTIRQ, TIMER = range(3)
+"""Where a null_blk completes."""
+
+Device = Callable[[], AbstractContextManager[str]]
+
+
+@contextlib.contextmanager
+def nvme() -> Iterator[str]:
+    """The test drive: in its interrupt."""
+    yield NVME
+
+
+def null_block(irqmode: int) -> NullBlock:
+    """A null_blk that completes where it is told to, by its timer after 100 us."""
+    # A queue for polling, which there is by default, makes a softirq needless.
+    return NullBlock(DISK_MIB, SECTOR, irqmode=irqmode, completion_nsec=100_000, poll_queues=0)
+
+
+@contextlib.contextmanager
+def null_inline() -> Iterator[str]:
+    """Inside submission, in an RCU read-side section."""
+    with null_block(INLINE) as disk:
+        yield disk.device
+
+
+@contextlib.contextmanager
+def null_softirq() -> Iterator[str]:
+    """In a softirq."""
+    with null_block(SOFTIRQ) as disk:
+        yield disk.device
+
+
+@contextlib.contextmanager
+def null_timer() -> Iterator[str]:
+    """In the interrupt of a timer."""
+    with null_block(TIMER) as disk:
+        yield disk.device
+
+
+@contextlib.contextmanager
+def brd() -> Iterator[str]:
+    """Inside submission, by the submitter. It has 4 MiB."""
+    yield "/dev/ram0"
+
+
+@contextlib.contextmanager
+def zram() -> Iterator[str]:
+    """Inside submission, by the submitter."""
+    settings = Path("/sys/block/zram0")
+    (settings / "disksize").write_text(f"{DISK_MIB}M")
+    try:
+        yield "/dev/zram0"
+    finally:
+        (settings / "reset").write_text("1")
+
+
+@contextlib.contextmanager
+def loop() -> Iterator[str]:
+    """Once a worker has written to the file below, which is on tmpfs."""
+    backing = Path("/tmp/backing")
+    with open(backing, "wb") as file:
+        file.truncate(DISK_MIB * MIB)
+    try:
+        device = run("losetup", "--find", "--show", backing).strip()
+        try:
+            yield device
+        finally:
+            run("losetup", "--detach", device)
+    finally:
+        backing.unlink()
+
+
+@contextlib.contextmanager
+def linear() -> Iterator[str]:
+    """Device-mapper: where the device below completes its clone, here in the interrupt of a timer."""
+    with null_timer() as below:
+        table = f"0 {DISK_MIB * MIB // SECTOR} linear {below} 0"
+        run("dmsetup", "create", "--noudevsync", "linear", "--table", table)
+        try:
+            # No udev is there to give the node the name that was asked for.
+            yield "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", "linear").strip()
+        finally:
+            run("dmsetup", "remove", "--noudevsync", "linear")
+
+
+@contextlib.contextmanager
+def target(kind: str, device: str) -> Iterator[int]:
+    """What is written to: the bare device, or a file on a fresh file system of this kind."""
+    if kind == "bare":
+        with opened(device, os.O_RDWR) as fd:
+            yield fd
+    else:
+        with file_system(kind, device) as root, opened(root / "file") as fd:
+            yield fd
