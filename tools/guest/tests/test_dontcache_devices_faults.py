@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""RWF_DONTCACHE on a device that fails, and on CPUs that come and go."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import functools
+import os
+import random
+import select
+import signal
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import ktap
+from devices import TIMER, null_block, null_timer, target
+from dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, core, counter, opened, until, write_dontcache
+from walk import FIBMAP, SECTOR, beside
+
+CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
+SECONDS = 15
+"""How long CPU 1 comes and goes."""
+REGION = 4 * MIB
+"""What each writer has for itself."""
+LEFT = {"rust": 0, "c": REGION // PAGE // 2}
+"""How many of its pages may stay cached: C keeps a folio that is locked when its writeback ends."""
+BAD = MIB // 2
+"""Where the device fails."""
+
+
+def sync(fd: int) -> int:
+    """The error of an fsync."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def sectors(fd: int, kind: str, offset: int) -> tuple[int, int]:
+    """The first and the last sector of the block at this offset."""
+    if kind == "bare":
+        return offset // SECTOR, offset // SECTOR
+    size = os.fstatvfs(fd).f_bsize
+    (block,) = struct.unpack("i", fcntl.ioctl(fd, FIBMAP, struct.pack("i", offset // size)))
+    assert block, f"no block at {offset}"
+    return block * size // SECTOR, (block + 1) * size // SECTOR - 1
+
+
+def check(fd: int, offset: int, data: bytes) -> None:
+    """The device holds the data."""
+    os.posix_fadvise(fd, offset, len(data), os.POSIX_FADV_DONTNEED)
+    got = bytearray(len(data))
+    assert os.preadv(fd, [got], offset, RWF_DONTCACHE) == len(data), f"a short read at {offset}"
+    assert got == data, f"the device holds something else at {offset}"
+
+
+def error_told_once(kind: str) -> None:
+    """Whoever has the file open hears of the failure once; what is written afterwards is written."""
+    data = random.Random(7).randbytes(MIB)
+    with null_block(TIMER) as disk, target(kind, disk.device) as fd, opened(f"/proc/self/fd/{fd}", os.O_RDWR) as other:
+        write_dontcache(fd, 0, bytes(MIB))
+        assert sync(fd) == 0, "a device that is well fails"
+        with disk.failing(*sectors(fd, kind, BAD)):
+            write_dontcache(fd, 0, data)
+            told = [errno.errorcode.get(sync(file), "none") for file in (fd, fd, other, other)]
+        assert told == ["EIO", "none", "EIO", "none"], f"fsync told {told}"
+        until(lambda: counter(disk.device) == (0, 0), 5, f"the counter is {counter(disk.device)}")
+        write_dontcache(fd, 0, data)
+        assert sync(fd) == 0, "a device that is well again fails"
+        check(fd, 0, data)
+
+
+def write_region(node: str, start: int) -> None:
+    """Writes the region again and again; in the end it is on the device."""
+    noise = random.Random(start)
+    regions = [noise.randbytes(REGION) for _ in range(2)]
+    deadline, rounds = time.monotonic() + SECONDS, 0
+    with opened(node, os.O_RDWR) as fd:
+        while time.monotonic() < deadline:
+            data = regions[rounds % len(regions)]
+            for offset in range(0, REGION, MIB):
+                write_dontcache(fd, start + offset, data[offset : offset + MIB])
+                os.fsync(fd)
+            rounds += 1
+        assert rounds > 1, "nothing was written twice"
+        check(fd, start, data)
+
+
+def completes(fd: int, cpu: int) -> None:
+    """What this CPU writes is dropped."""
+    data = random.Random(cpu).randbytes(REGION)
+    os.sched_setaffinity(0, {cpu})
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    write_dontcache(fd, 0, data)
+    os.fsync(fd)
+    until(lambda: cached_pages(fd, REGION) <= LEFT[core()], 5, f"what CPU {cpu} wrote is dropped")
+    check(fd, 0, data)
+
+
+def cpus_come_and_go() -> None:
+    """Two writers keep both CPUs busy with completions while one CPU goes away and comes back.
+
+    What they leave in the cache does not count: each fsync looks into the folios of the other writer,
+    and a folio that is in use by somebody else cannot be dropped.
+    """
+    switches = 0
+    with null_timer() as node, opened(node, os.O_RDWR) as fd:
+        try:
+            with (
+                beside(functools.partial(write_region, node, 0)),
+                beside(functools.partial(write_region, node, REGION)),
+            ):
+                deadline = time.monotonic() + SECONDS
+                while time.monotonic() < deadline:
+                    CPU1.write_text(str(switches % 2))
+                    switches += 1
+                    time.sleep(0.1)
+        finally:
+            CPU1.write_text("1")
+        assert switches > SECONDS, f"only {switches} switches"
+        for cpu in (0, 1):
+            completes(fd, cpu)
+        until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
+
+
+def within(seconds: float, function: Callable[[], None]) -> None:
+    """Runs the function in a child process, which is left behind if it hangs."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            function()
+            status = 0
+        except BaseException as error:  # the parent has to hear of all of them
+            print(f"# {error!r}", flush=True)
+        finally:
+            os._exit(status)
+    end = os.pidfd_open(child)
+    ended, _, _ = select.select([end], [], [], seconds)
+    os.close(end)
+    if not ended:
+        os.killpg(child, signal.SIGKILL)
+        raise AssertionError(f"stuck: not done after {seconds} s")
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "failed, as told above"
+
+
+if __name__ == "__main__":
+    cases: list[tuple[str, Callable[[], None]]] = [
+        (f"{kind}_error_told_once", functools.partial(error_told_once, kind)) for kind in ("bare", "ext4", "xfs")
+    ]
+    cases.append(("cpus_come_and_go", cpus_come_and_go))
+    ktap.main("dontcache_devices_faults", [(name, functools.partial(within, 60, case)) for name, case in cases])
