@@ -4,9 +4,11 @@
 //! The control: what the others do wrong, done right.
 
 use kernel::{
+    bio::{BioBatch, CompletedBio},
     buffer_head::BufferRing,
     folio::{Folio, LockedFolio},
     fs::Inode,
+    percpu::CpuPinned,
 };
 
 /// Marks under the lock, looks inside the section, wakes after it.
@@ -30,4 +32,16 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
     ring.cursor(0..ring.blocks())
         .filter(|buffer| buffer.is_uptodate())
         .count()
+}
+
+/// Adds while it is pinned, ends what it has taken.
+pub fn proper_batch(bio: CompletedBio) {
+    let pinned = CpuPinned::new();
+    let batch = BioBatch::per_cpu().this(&pinned);
+    if batch.add(bio) {
+        batch.queue();
+    }
+    if let Some(bio) = batch.pop() {
+        bio.end();
+    }
 }

@@ -187,8 +187,14 @@ impl BioBatch {
     /// Context: a task.
     #[inline(always)]
     pub fn pop(&self) -> Option<CompletedBio> {
+        if self.is_empty() {
+            return None;
+        }
         let _pinned = CpuPinned::new();
         let bio = batch::pop(self)?;
+        // Two drainers may count as one: who looks only wants to see it change.
+        let popped = self.nr_popped().load(Relaxed).wrapping_add(1);
+        self.nr_popped().store(popped, Relaxed);
         // SAFETY: By the type invariants it was the batch's; it is in neither list any more.
         Some(unsafe { CompletedBio::from_raw(bio) })
     }
@@ -305,8 +311,6 @@ impl batch::Batch for BioBatch {
 
     #[inline(always)]
     fn unlock_taken(&self, oldest: Option<Self::Node>) {
-        let popped = self.nr_popped().load(Relaxed).wrapping_add(1);
-        self.nr_popped().store(popped, Relaxed);
         self.taken().store(from_node(oldest), Release);
     }
 }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bios that want to be completed in task context, completed in each context:
+ * they end once, in the order of their completion, and where they may sleep.
+ */
+#include <kunit/test.h>
+#include <linux/bio.h>
+#include <linux/completion.h>
+#include <linux/irq_work.h>
+#include <linux/pagemap.h>
+#include <linux/rust_bio_batch.h>
+#include <linux/timer.h>
+
+#define NR_BIOS		300
+#define PATIENCE	(10 * HZ)
+
+struct ending {
+	struct bio		*bios[NR_BIOS];
+	unsigned int		nr;		/* how many there are */
+	unsigned int		nr_ended;
+	bool			in_order;
+	bool			may_sleep;
+	struct task_struct	*task;		/* who ended the last one */
+	struct completion	all;
+	struct irq_work		irq_work;
+	struct timer_list	timer;
+};
+
+/* One at a time: a batch has one drainer here, and no other CPU. */
+static void end_bio(struct bio *bio)
+{
+	struct ending *ending = bio->bi_private;
+
+	if (ending->bios[ending->nr_ended] != bio || bio->bi_next)
+		ending->in_order = false;
+	if (bio_in_atomic())
+		ending->may_sleep = false;
+	ending->task = current;
+	if (++ending->nr_ended == ending->nr)
+		complete(&ending->all);
+}
+
+static void complete_bios(struct ending *ending)
+{
+	for (unsigned int nr = 0; nr < ending->nr; nr++)
+		bio_endio(ending->bios[nr]);
+}
+
+static void begin(struct kunit *test, struct ending *ending, unsigned int nr)
+{
+	memset(ending, 0, sizeof(*ending));
+	ending->nr = nr;
+	ending->in_order = true;
+	ending->may_sleep = true;
+	init_completion(&ending->all);
+	for (unsigned int i = 0; i < nr; i++) {
+		struct bio *bio = bio_alloc(NULL, 1, REQ_OP_WRITE, GFP_KERNEL);
+
+		KUNIT_ASSERT_NOT_NULL(test, bio);
+		bio->bi_end_io = end_bio;
+		bio->bi_private = ending;
+		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
+		ending->bios[i] = bio;
+	}
+}
+
+static void expect_ended(struct kunit *test, struct ending *ending,
+			 bool by_worker)
+{
+	KUNIT_ASSERT_NE(test, 0,
+			wait_for_completion_timeout(&ending->all, PATIENCE));
+	KUNIT_EXPECT_EQ(test, ending->nr_ended, ending->nr);
+	KUNIT_EXPECT_TRUE(test, ending->in_order);
+	KUNIT_EXPECT_TRUE(test, ending->may_sleep);
+	KUNIT_EXPECT_EQ(test, ending->task != current, by_worker);
+	for (unsigned int i = 0; i < ending->nr; i++)
+		bio_put(ending->bios[i]);
+}
+
+static void set_rust(bool rust)
+{
+	if (rust)
+		static_branch_enable(&rust_writeback_key);
+	else
+		static_branch_disable(&rust_writeback_key);
+}
+
+static void in_a_task(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	for (int rust = 0; rust <= 1; rust++) {
+		set_rust(rust);
+		begin(test, ending, NR_BIOS);
+		complete_bios(ending);
+		expect_ended(test, ending, false);
+	}
+}
+
+static void with_preemption_off(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	for (int rust = 0; rust <= 1; rust++) {
+		set_rust(rust);
+		begin(test, ending, NR_BIOS);
+		preempt_disable();
+		complete_bios(ending);
+		KUNIT_EXPECT_EQ(test, ending->nr_ended, 0);
+		preempt_enable();
+		expect_ended(test, ending, true);
+	}
+}
+
+static void with_interrupts_off(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+	unsigned long flags;
+
+	for (int rust = 0; rust <= 1; rust++) {
+		set_rust(rust);
+		begin(test, ending, NR_BIOS);
+		local_irq_save(flags);
+		complete_bios(ending);
+		local_irq_restore(flags);
+		expect_ended(test, ending, true);
+	}
+}
+
+static void complete_in_irq_work(struct irq_work *work)
+{
+	complete_bios(container_of(work, struct ending, irq_work));
+}
+
+static void in_an_interrupt(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	for (int rust = 0; rust <= 1; rust++) {
+		set_rust(rust);
+		begin(test, ending, NR_BIOS);
+		init_irq_work(&ending->irq_work, complete_in_irq_work);
+		irq_work_queue(&ending->irq_work);
+		expect_ended(test, ending, true);
+		irq_work_sync(&ending->irq_work);
+	}
+}
+
+static void complete_in_timer(struct timer_list *timer)
+{
+	complete_bios(container_of(timer, struct ending, timer));
+}
+
+static void in_a_softirq(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	for (int rust = 0; rust <= 1; rust++) {
+		set_rust(rust);
+		begin(test, ending, NR_BIOS);
+		timer_setup_on_stack(&ending->timer, complete_in_timer, 0);
+		mod_timer(&ending->timer, jiffies + 1);
+		expect_ended(test, ending, true);
+		timer_delete_sync(&ending->timer);
+		timer_destroy_on_stack(&ending->timer);
+	}
+}
+
+/* The one who has the folio locked is the one who submits it. */
+static void with_a_folio_locked(struct kunit *test)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
+	struct ending *ending = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	set_rust(true);
+	begin(test, ending, 1);
+	bio_add_folio_nofail(ending->bios[0], folio, folio_size(folio), 0);
+	folio_lock(folio);
+	complete_bios(ending);
+	folio_unlock(folio);
+	expect_ended(test, ending, true);
+
+	begin(test, ending, 1);
+	bio_add_folio_nofail(ending->bios[0], folio, folio_size(folio), 0);
+	complete_bios(ending);
+	expect_ended(test, ending, false);
+	folio_put(folio);
+}
+
+/* As a driver that finds out while it completes. */
+static void end_in_task(struct bio *bio)
+{
+	if (!bio_complete_in_task(bio))
+		end_bio(bio);
+}
+
+static void decided_at_completion(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	for (int rust = 0; rust <= 1; rust++) {
+		set_rust(rust);
+		begin(test, ending, NR_BIOS);
+		for (unsigned int i = 0; i < ending->nr; i++) {
+			bio_clear_flag(ending->bios[i], BIO_COMPLETE_IN_TASK);
+			ending->bios[i]->bi_end_io = end_in_task;
+		}
+		preempt_disable();
+		complete_bios(ending);
+		preempt_enable();
+		expect_ended(test, ending, true);
+	}
+}
+
+/* Whoever removes a CPU drains its batch before the worker does, if it can. */
+static void drained_for_a_dead_cpu(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	set_rust(true);
+	begin(test, ending, NR_BIOS);
+	preempt_disable();
+	complete_bios(ending);
+	preempt_enable();
+	rust_bio_batch_drain_all(raw_cpu_ptr(rust_bio_batches));
+	KUNIT_ASSERT_NE(test, 0,
+			wait_for_completion_timeout(&ending->all, PATIENCE));
+	KUNIT_EXPECT_EQ(test, ending->nr_ended, ending->nr);
+	KUNIT_EXPECT_TRUE(test, ending->may_sleep);
+	for (unsigned int i = 0; i < ending->nr; i++)
+		bio_put(ending->bios[i]);
+}
+
+static bool active_before;
+
+static int bio_batch_init(struct kunit *test)
+{
+	active_before = rust_writeback_active();
+	test->priv = kunit_kzalloc(test, sizeof(struct ending), GFP_KERNEL);
+	return test->priv ? 0 : -ENOMEM;
+}
+
+static void bio_batch_exit(struct kunit *test)
+{
+	set_rust(active_before);
+}
+
+static struct kunit_case bio_batch_cases[] = {
+	KUNIT_CASE(in_a_task),
+	KUNIT_CASE(with_preemption_off),
+	KUNIT_CASE(with_interrupts_off),
+	KUNIT_CASE(in_an_interrupt),
+	KUNIT_CASE(in_a_softirq),
+	KUNIT_CASE(with_a_folio_locked),
+	KUNIT_CASE(decided_at_completion),
+	KUNIT_CASE(drained_for_a_dead_cpu),
+	{}
+};
+
+static struct kunit_suite bio_batch_suite = {
+	.name		= "bio_batch",
+	.init		= bio_batch_init,
+	.exit		= bio_batch_exit,
+	.test_cases	= bio_batch_cases,
+};
+
+kunit_test_suite(bio_batch_suite);
