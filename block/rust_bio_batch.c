@@ -7,6 +7,8 @@
 #include <linux/highmem.h>
 #include <linux/init.h>
 #include <linux/rust_bio_batch.h>
+#include <linux/sched.h>
+#include <linux/sched/rt.h>
 
 static DEFINE_PER_CPU(struct rust_bio_batch, batches);
 struct rust_bio_batch __percpu *const rust_bio_batches = &batches;
@@ -20,9 +22,33 @@ void rust_bio_batch_queue(struct rust_bio_batch *batch)
 	queue_work(local_wq, &batch->work);
 }
 
+/* May change at any time: a hint. */
+static bool cpu_runs_real_time(unsigned int cpu)
+{
+	guard(rcu)();
+	return rt_or_dl_task(cpu_curr_snapshot(cpu));
+}
+
+/*
+ * On an idle CPU if there is one, or on one that runs no real-time task. The
+ * scheduler would look near this CPU only, and may be long about it.
+ */
 void rust_bio_batch_rescue(struct rust_bio_batch *batch)
 {
-	queue_work(rescue_wq, &batch->rescue);
+	unsigned int here = raw_smp_processor_id(), best = nr_cpu_ids, cpu;
+
+	for_each_cpu_wrap(cpu, cpu_online_mask, here + 1) {
+		if (idle_cpu(cpu)) {
+			best = cpu;
+			break;
+		}
+		if (best == nr_cpu_ids && !cpu_runs_real_time(cpu))
+			best = cpu;
+	}
+	if (best < nr_cpu_ids)
+		queue_work_on(best, local_wq, &batch->rescue);
+	else
+		queue_work(rescue_wq, &batch->rescue);
 }
 
 void rust_bio_batch_watch(struct rust_bio_batch *batch)
@@ -47,7 +73,7 @@ static void batch_rescue(struct work_struct *work)
 		container_of(work, struct rust_bio_batch, rescue);
 
 	if (rust_bio_batch_drain(batch))
-		queue_work(rescue_wq, work);
+		rust_bio_batch_rescue(batch);
 }
 
 static void batch_watch(struct timer_list *timer)

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""How long fdatasync waits for DONTCACHE pages while the CPU of the drive's interrupts is busy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import ktap
+from dontcache import NVME, RWF_DONTCACHE, core, file_system, opened, pattern
+
+WRITES = 100
+SIZE = 64 << 10
+BURST = 0.2
+"""How long the real-time task runs at once, in seconds. A completion that waits for it is late."""
+
+LATE = BURST / 4
+
+
+def interrupt_cpu() -> int:
+    """The CPU that the drive's one queue interrupts, made to complete there."""
+    Path(f"/sys/block/{Path(NVME).name}/queue/rq_affinity").write_text("0")
+    controller = re.sub(r"n\d+$", "", Path(NVME).name)
+    line = re.search(rf"^ *(\d+):.*{controller}q1$", Path("/proc/interrupts").read_text(), re.M)
+    assert line, f"{controller} has no queue with an interrupt"
+    return int(Path(f"/proc/irq/{line[1]}/effective_affinity_list").read_text())
+
+
+@contextlib.contextmanager
+def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
+    """Keeps the CPU busy: all the time, or in bursts that no ordinary task interrupts."""
+    child = os.fork()
+    if child == 0:
+        os.sched_setaffinity(0, {cpu})
+        if real_time:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        while True:
+            end = time.monotonic() + BURST
+            while time.monotonic() < end:
+                pass
+            if real_time:
+                time.sleep(0.001)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def longest_wait(fd: int, flags: int) -> float:
+    """The longest fdatasync of many, in seconds, each after an overwrite."""
+    waits = []
+    for offset in range(0, WRITES * SIZE, SIZE):
+        os.pwritev(fd, [pattern(offset, SIZE)], offset, flags)
+        begin = time.monotonic()
+        os.fdatasync(fd)
+        waits.append(time.monotonic() - begin)
+    return max(waits)
+
+
+def beside_busy_tasks() -> None:
+    """A real-time and an ordinary task have the CPU that the interrupts come to."""
+    cpu = interrupt_cpu()
+    everywhere = os.sched_getaffinity(0)
+    with file_system("xfs") as root, opened(root / "file") as fd:
+        os.pwrite(fd, bytes(WRITES * SIZE), 0)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.sched_setaffinity(0, everywhere - {cpu})
+        try:
+            with busy(cpu, real_time=False), busy(cpu, real_time=True):
+                buffered = longest_wait(fd, 0)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                dontcache = longest_wait(fd, RWF_DONTCACHE)
+        finally:
+            os.sched_setaffinity(0, everywhere)
+    figures = f"{dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
+    print(f"# longest fdatasync: {figures}", flush=True)
+    if core() == "c" and dontcache > LATE:
+        raise ktap.Skip(f"the C core's worker waits for the real-time task: {figures}")
+    assert dontcache < max(LATE, 3 * buffered), figures
+
+
+if __name__ == "__main__":
+    ktap.main("dontcache_latency", [("beside_busy_tasks", beside_busy_tasks)])
