@@ -43,7 +43,7 @@ def _kernel() -> Counts:
 
 STAGES: list[tuple[str, Callable[[], Counts]]] = [
     ("tests of the pure core", host_tests.cargo),
-    ("model of the kick", lambda: host_tests.cargo(loom=True)),
+    ("models of the protocols", lambda: host_tests.cargo(loom=True)),
     ("kernel", _kernel),
     ("tests of the tools", host_tests.pytest),
     ("lint", _lint),
