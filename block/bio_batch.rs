@@ -21,8 +21,8 @@ const LONG_RUN: usize = 2;
 
 /// Has a task end `bio`, soon.
 ///
-/// The task is this CPU's worker. If an interrupt finds the CPU with a real-time task, which would
-/// keep the worker waiting, it is another CPU's.
+/// The task is this CPU's worker, or that of another CPU if it is sooner: where an interrupt finds
+/// the CPU with a real-time task.
 ///
 /// Context: any.
 ///
@@ -40,11 +40,10 @@ pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
     if !batch.add(unsafe { CompletedBio::from_raw(bio) }) {
         return;
     }
+    batch.queue();
+    batch.watch();
     if sched::interrupted_real_time() {
         batch.rescue();
-    } else {
-        batch.queue();
-        batch.watch();
     }
 }
 
@@ -66,20 +65,6 @@ pub unsafe extern "C" fn rust_bio_batch_drain(batch: *mut bindings::rust_bio_bat
         sched::cond_resched();
     }
     false
-}
-
-/// Ends all bios of a CPU that adds none any more.
-///
-/// # Safety
-///
-/// `batch` must point at a CPU's batch.
-#[export]
-pub unsafe extern "C" fn rust_bio_batch_drain_all(batch: *mut bindings::rust_bio_batch) {
-    // SAFETY: The caller promises a batch, which is never freed.
-    let batch = unsafe { BioBatch::from_raw(batch) };
-    while let Some(bio) = batch.pop() {
-        bio.end();
-    }
 }
 
 /// Has another CPU drain `batch` if its worker did not get on since the last look.

@@ -31,12 +31,17 @@ static bool cpu_runs_real_time(unsigned int cpu)
 
 /*
  * On an idle CPU if there is one, or on one that runs no real-time task. The
- * scheduler would look near this CPU only, and may be long about it.
+ * scheduler would look near this CPU only, and may be long about it: that is
+ * for when the rescue itself does not get on.
  */
 void rust_bio_batch_rescue(struct rust_bio_batch *batch)
 {
 	unsigned int here = raw_smp_processor_id(), best = nr_cpu_ids, cpu;
 
+	if (work_busy(&batch->rescue)) {
+		queue_work(rescue_wq, &batch->last_resort);
+		return;
+	}
 	for_each_cpu_wrap(cpu, cpu_online_mask, here + 1) {
 		if (idle_cpu(cpu)) {
 			best = cpu;
@@ -48,7 +53,7 @@ void rust_bio_batch_rescue(struct rust_bio_batch *batch)
 	if (best < nr_cpu_ids)
 		queue_work_on(best, local_wq, &batch->rescue);
 	else
-		queue_work(rescue_wq, &batch->rescue);
+		queue_work(rescue_wq, &batch->last_resort);
 }
 
 void rust_bio_batch_watch(struct rust_bio_batch *batch)
@@ -73,7 +78,16 @@ static void batch_rescue(struct work_struct *work)
 		container_of(work, struct rust_bio_batch, rescue);
 
 	if (rust_bio_batch_drain(batch))
-		rust_bio_batch_rescue(batch);
+		queue_work(local_wq, work);
+}
+
+static void batch_last_resort(struct work_struct *work)
+{
+	struct rust_bio_batch *batch =
+		container_of(work, struct rust_bio_batch, last_resort);
+
+	if (rust_bio_batch_drain(batch))
+		queue_work(rescue_wq, work);
 }
 
 static void batch_watch(struct timer_list *timer)
@@ -94,7 +108,8 @@ bool rust_bio_has_locked_folio(struct bio *bio)
 /* The CPU adds nothing any more; what it has added is completed here. */
 static int batch_cpu_dead(unsigned int cpu)
 {
-	rust_bio_batch_drain_all(per_cpu_ptr(&batches, cpu));
+	while (rust_bio_batch_drain(per_cpu_ptr(&batches, cpu)))
+		cond_resched();
 	return 0;
 }
 
@@ -107,6 +122,7 @@ static int __init rust_bio_batch_init(void)
 
 		INIT_WORK(&batch->work, batch_work);
 		INIT_WORK(&batch->rescue, batch_rescue);
+		INIT_WORK(&batch->last_resort, batch_last_resort);
 		timer_setup(&batch->watch, batch_watch, TIMER_PINNED);
 	}
 	local_wq = alloc_workqueue("rust_bio_batch", WQ_MEM_RECLAIM |
@@ -115,8 +131,9 @@ static int __init rust_bio_batch_init(void)
 				    WQ_HIGHPRI | WQ_UNBOUND, 0);
 	if (!local_wq || !rescue_wq)
 		panic("bio: no workqueue to complete bios in task context\n");
-	return cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
-					 "block/rust_bio_batch:dead", NULL,
-					 batch_cpu_dead);
+	WARN_ON(cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
+					  "block/rust_bio_batch:dead", NULL,
+					  batch_cpu_dead) < 0);
+	return 0;
 }
 subsys_initcall(rust_bio_batch_init);

@@ -22,7 +22,8 @@ struct rust_bio_batch {
 	unsigned long		nr_popped;	/* wraps */
 	unsigned long		nr_seen;	/* popped when the watch looked */
 	struct work_struct	work;		/* on the batch's CPU */
-	struct work_struct	rescue;		/* on any CPU */
+	struct work_struct	rescue;		/* on another CPU */
+	struct work_struct	last_resort;	/* where the scheduler likes */
 	struct timer_list	watch;
 };
 
@@ -38,24 +39,7 @@ bool rust_bio_has_locked_folio(struct bio *bio);
 /* block/bio_batch.rs */
 void rust_bio_complete_in_task(struct bio *bio);
 bool rust_bio_batch_drain(struct rust_bio_batch *batch);
-void rust_bio_batch_drain_all(struct rust_bio_batch *batch);
 void rust_bio_batch_look(struct rust_bio_batch *batch);
-
-/*
- * Whether @bio, which wants to be completed in task context, was handed to the
- * batch of this CPU. So it is in atomic context, and where its submitter still
- * has one of its folios locked: a device that completes what it is given at
- * once would have the folio's end of dropbehind fail for the lock.
- */
-static inline bool rust_bio_defer(struct bio *bio)
-{
-	if (!bio_flagged(bio, BIO_COMPLETE_IN_TASK) || !rust_writeback_active())
-		return false;
-	if (!bio_in_atomic() && !rust_bio_has_locked_folio(bio))
-		return false;
-	rust_bio_complete_in_task(bio);
-	return true;
-}
 
 /* Have @bio completed in task context if @folio, which it writes, needs that. */
 static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)
@@ -68,11 +52,6 @@ static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)
 
 static inline void rust_bio_complete_in_task(struct bio *bio)
 {
-}
-
-static inline bool rust_bio_defer(struct bio *bio)
-{
-	return false;
 }
 
 static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)

@@ -4,13 +4,17 @@
 
 use core::cell::Cell;
 use kernel::{
-    alloc::flags::GFP_ATOMIC,
+    alloc::flags::{
+        GFP_NOWAIT,
+        __GFP_NOWARN, //
+    },
     bindings,
     folio::Folio,
     impl_has_delayed_work,
     new_delayed_work,
     prelude::*,
     sync::aref::ARef,
+    time::msecs_to_jiffies,
     workqueue::{
         self,
         DelayedWork,
@@ -18,7 +22,7 @@ use kernel::{
     }, //
 };
 
-/// How often it is tried. The waits double: a second in all where a tick is a millisecond.
+/// How often it is tried. The waits double, from a millisecond: a second in all.
 const TRIES: u32 = 10;
 
 /// A folio that is to be dropped, and the work that tries to.
@@ -56,7 +60,7 @@ impl Leftover {
     }
 
     fn try_later(self: Pin<KBox<Self>>) {
-        let wait = 1usize.wrapping_shl(self.tried.get());
+        let wait = msecs_to_jiffies(1u32.wrapping_shl(self.tried.get()));
         workqueue::system().enqueue_delayed(self, wait);
     }
 }
@@ -81,7 +85,7 @@ pub unsafe extern "C" fn rust_drop_later(folio: *mut bindings::folio) {
             tried: Cell::new(0),
             work <- new_delayed_work!("Leftover::work"),
         }),
-        GFP_ATOMIC,
+        GFP_NOWAIT | __GFP_NOWARN,
     );
     if let Ok(leftover) = leftover {
         leftover.try_later();

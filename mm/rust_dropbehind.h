@@ -29,26 +29,9 @@ static inline void rust_drop_if_left(struct folio *folio)
 		rust_drop_later(folio);
 }
 
-/*
- * @folio, which is locked and clean, lost dropbehind and was to be removed from
- * @mapping. If somebody's use of it has prevented that, it gets the flag back.
- */
-static inline void rust_keep_dropbehind(struct folio *folio,
-					struct address_space *mapping)
-{
-	if (rust_writeback_active() && mapping && folio->mapping == mapping &&
-	    !folio_mapped(folio))
-		folio_set_dropbehind(folio);
-}
-
 #else /* CONFIG_RUST_WRITEBACK */
 
 static inline void rust_drop_if_left(struct folio *folio)
-{
-}
-
-static inline void rust_keep_dropbehind(struct folio *folio,
-					struct address_space *mapping)
 {
 }
 

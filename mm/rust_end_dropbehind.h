@@ -1,12 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is private to filemap.c, which alone includes this.
+ * The end of dropbehind, included by filemap.c alone in front of the C's.
  */
 #ifdef CONFIG_RUST_WRITEBACK
+
+static void filemap_end_dropbehind(struct folio *folio);
 
 void rust_end_dropbehind(struct folio *folio)
 {
 	filemap_end_dropbehind(folio);
+}
+
+/*
+ * @folio is locked and clean. It keeps the flag until it has left @mapping: so
+ * it can be tried again if somebody's use of it prevents that, is counted
+ * should it become dirty meanwhile, and can be claimed by a lookup.
+ */
+static inline bool rust_filemap_end_dropbehind(struct folio *folio,
+					       struct address_space *mapping)
+{
+	if (!rust_writeback_active() || !mapping || folio_mapped(folio))
+		return false;
+	if (folio_test_dropbehind(folio) &&
+	    folio_unmap_invalidate(mapping, folio, 0) == 1)
+		folio_clear_dropbehind(folio);
+	return true;
+}
+
+#else /* CONFIG_RUST_WRITEBACK */
+
+static inline bool rust_filemap_end_dropbehind(struct folio *folio,
+					       struct address_space *mapping)
+{
+	return false;
 }
 
 #endif /* CONFIG_RUST_WRITEBACK */

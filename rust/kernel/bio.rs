@@ -202,8 +202,9 @@ impl BioBatch {
     /// Whether no bio waits. One may be added at any time.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        // Not ordered: who adds to an empty batch has a worker queued.
-        self.newest().load(Relaxed) == 0 && self.taken().load(Relaxed) == 0
+        // Who adds to an empty batch has a worker queued. Of who takes what was added, the lock is
+        // seen if the taking is: hence the order.
+        self.newest().load(Acquire) == 0 && self.taken().load(Relaxed) == 0
     }
 
     /// What drainers have done since the last look.

@@ -9,7 +9,7 @@
 //! - **added**: what was added, the newest first. An addition that finds it empty has to schedule a
 //!   worker; the others know that somebody has.
 //! - **taken**: what a drainer has turned round, the oldest first. Its head is also its lock, which
-//!   is held for a few instructions.
+//!   is held for a few instructions, and to turn round what was added.
 //!
 //! What a drainer holds outside the lists is the one completion that it is at. So if it loses its
 //! CPU to a real-time task, another one can go on with the next.
