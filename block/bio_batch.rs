@@ -1,87 +1,157 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion of bios in task context: what `bio_endio()`, the workers and the watch of a CPU's
-//! batch call.
+//! Completion of bios in task context: what `bio_endio()`, the worker and the timers of a CPU's
+//! batch call, and who waits for writeback.
 
-use core::ptr::NonNull;
+use core::{
+    mem::forget,
+    ptr::NonNull, //
+};
 use kernel::{
     bindings,
-    bio::{
+    bio::CompletedBio,
+    bio_batch::{
         BioBatch,
-        CompletedBio,
-        Progress, //
+        OwnBatch,
+        WritebackWait, //
     },
-    percpu::CpuPinned,
+    cpu::CpuId,
+    percpu::{
+        InterruptsDisabled,
+        InterruptsSaved, //
+    },
     prelude::*,
-    sched, //
+    sched,
+    writeback::batch::{
+        List,
+        Taken, //
+    }, //
 };
 
-/// How long a worker drains before it lets other work have its turn, in jiffies.
-const LONG_RUN: usize = 2;
-
 /// Has a task end `bio`, soon.
-///
-/// The task is this CPU's worker, or that of another CPU if it is sooner: where an interrupt finds
-/// the CPU with a real-time task.
 ///
 /// Context: any.
 ///
 /// # Safety
 ///
-/// `bio` must point at a bio that was completed and not ended, and that the caller gives up.
+/// `bio` must point at a bio that was completed and not ended, that has a `bi_end_io`, and that the
+/// caller gives up.
 #[export]
 pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
-    let Some(bio) = NonNull::new(bio) else {
+    // SAFETY: The caller promises a bio.
+    let bio = unsafe { NonNull::new_unchecked(bio) };
+    let off = InterruptsSaved::new();
+    // SAFETY: The caller gives up a completed bio.
+    let bio = unsafe { CompletedBio::from_raw(bio) };
+    if let Err(bio) = OwnBatch::this(&off).join(bio) {
+        add_first(bio, off);
+    }
+}
+
+/// Apart, so that to join others costs no more than that.
+#[inline(never)]
+fn add_first(bio: CompletedBio, off: InterruptsSaved) {
+    OwnBatch::this(&off).add(bio);
+}
+
+/// The worker of a CPU: ends the bios of its batch. Returns true if it stopped because it took
+/// long, and is to be queued again.
+///
+/// # Safety
+///
+/// Interrupts must be on, and the caller must be allowed to sleep.
+#[export]
+pub unsafe extern "C" fn rust_bio_batch_work() -> bool {
+    loop {
+        let taken = {
+            // SAFETY: The caller promises that interrupts are on.
+            let off = unsafe { InterruptsDisabled::new() };
+            OwnBatch::this(&off).take()
+        };
+        let mut bios = match taken {
+            Taken::Some(bios) => bios,
+            Taken::None => return false,
+            Taken::Rest => return true,
+        };
+        while let Some(bio) = bios.pop() {
+            bio.end();
+            sched::cond_resched();
+        }
+    }
+}
+
+/// The time for which this CPU gathers is over.
+///
+/// # Safety
+///
+/// None is asked for: only C's prototypes make it unsafe. So with those below that say no more.
+#[export]
+pub unsafe extern "C" fn rust_bio_batch_gathered() {
+    let off = InterruptsSaved::new();
+    OwnBatch::this(&off).gathered();
+}
+
+/// Looks after the worker of this CPU.
+///
+/// # Safety
+///
+/// None is asked for.
+#[export]
+pub unsafe extern "C" fn rust_bio_batch_look() {
+    let off = InterruptsSaved::new();
+    OwnBatch::this(&off).look();
+}
+
+/// Takes over what the CPU of `from` has sent to this one.
+///
+/// # Safety
+///
+/// `from` must point at a CPU's batch, and this must be the call that it has asked for.
+#[export]
+pub unsafe extern "C" fn rust_bio_batch_arrived(from: *mut bindings::rust_bio_batch) {
+    let off = InterruptsSaved::new();
+    // SAFETY: The caller promises a batch that has sent something here.
+    let bios = unsafe { BioBatch::from_raw(from).arrived() };
+    OwnBatch::this(&off).receive(bios);
+}
+
+/// Takes over what `cpu` has left.
+///
+/// # Safety
+///
+/// `cpu` must be off line and stay so, and nobody else must call this for it.
+#[export]
+pub unsafe extern "C" fn rust_bio_batch_retire(cpu: u32) {
+    let Some(cpu) = CpuId::from_u32(cpu) else {
         return;
     };
-    let pinned = CpuPinned::new();
-    let batch = BioBatch::per_cpu().this(&pinned);
-    // SAFETY: The caller gives up a completed bio.
-    if !batch.add(unsafe { CompletedBio::from_raw(bio) }) {
-        return;
-    }
-    batch.queue();
-    batch.watch();
-    if sched::interrupted_real_time() {
-        batch.rescue();
+    let off = InterruptsSaved::new();
+    // SAFETY: The caller promises that the CPU is gone.
+    let bios = unsafe { OwnBatch::retire(cpu) };
+    if !bios.is_empty() {
+        OwnBatch::this(&off).receive(bios);
     }
 }
 
-/// Ends the bios of `batch`. Returns true if it stopped because it took long: there may be more.
+/// A task begins to wait for writeback of a dropbehind folio.
+///
+/// Context: a task that may sleep.
 ///
 /// # Safety
 ///
-/// `batch` must point at a CPU's batch.
+/// None is asked for.
 #[export]
-pub unsafe extern "C" fn rust_bio_batch_drain(batch: *mut bindings::rust_bio_batch) -> bool {
-    // SAFETY: The caller promises a batch, which is never freed.
-    let batch = unsafe { BioBatch::from_raw(batch) };
-    let start = sched::jiffies();
-    while let Some(bio) = batch.pop() {
-        bio.end();
-        if sched::jiffies().wrapping_sub(start) > LONG_RUN {
-            return true;
-        }
-        sched::cond_resched();
-    }
-    false
+pub unsafe extern "C" fn rust_writeback_wait_begin() {
+    forget(WritebackWait::begin());
 }
 
-/// Has another CPU drain `batch` if its worker did not get on since the last look.
-///
-/// Context: the batch's timer.
+/// The wait is over.
 ///
 /// # Safety
 ///
-/// `batch` must point at a CPU's batch.
+/// The caller must have begun a wait, and ends it once.
 #[export]
-pub unsafe extern "C" fn rust_bio_batch_look(batch: *mut bindings::rust_bio_batch) {
-    // SAFETY: The caller promises a batch, which is never freed.
-    let batch = unsafe { BioBatch::from_raw(batch) };
-    match batch.look() {
-        Progress::Empty => return,
-        Progress::Made => {}
-        Progress::None => batch.rescue(),
-    }
-    batch.watch();
+pub unsafe extern "C" fn rust_writeback_wait_end() {
+    // SAFETY: The caller has begun it, where it was forgotten.
+    drop(unsafe { WritebackWait::taken_up() });
 }

@@ -1,25 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The batches of bios that are completed in task context: their storage, their
- * workers, and CPUs that come and go.
+ * The batches of bios that are completed in task context: their storage, what
+ * runs for them, and CPUs that come and go.
  */
 #include <linux/cpuhotplug.h>
-#include <linux/highmem.h>
 #include <linux/init.h>
 #include <linux/rust_bio_batch.h>
 #include <linux/sched.h>
+#include <linux/sched/isolation.h>
 #include <linux/sched/rt.h>
+#include <linux/tick.h>
 
-static DEFINE_PER_CPU(struct rust_bio_batch, batches);
-struct rust_bio_batch __percpu *const rust_bio_batches = &batches;
+/* For how long completions are gathered. */
+#define GATHER_NS	(200 * NSEC_PER_USEC)
 
-/* Reclaim may wait for these completions: both have a rescuer. */
-static struct workqueue_struct *local_wq;
-static struct workqueue_struct *rescue_wq;
+/* How many CPUs are looked at to find one for a batch: interrupts are off. */
+#define LOOK_AT		16
 
-void rust_bio_batch_queue(struct rust_bio_batch *batch)
+DEFINE_PER_CPU(struct rust_bio_batch, rust_bio_batches);
+
+/* Reclaim may wait for these completions: it has a rescuer. */
+struct workqueue_struct *rust_bio_batch_wq;
+
+/* Tasks that wait for writeback of a dropbehind folio. */
+int rust_bio_nr_waiting ____cacheline_aligned_in_smp;
+
+bool rust_bio_batch_gather(struct rust_bio_batch *batch)
 {
-	queue_work(local_wq, &batch->work);
+	if (hrtimer_resolution > GATHER_NS)
+		return false;
+	hrtimer_start(&batch->gather, ns_to_ktime(GATHER_NS),
+		      HRTIMER_MODE_REL_PINNED_HARD);
+	return true;
+}
+
+/*
+ * The next tick looks, which is cheap, or a timer where the tick has stopped:
+ * there lazy work would not wait.
+ */
+void rust_bio_batch_watch(struct rust_bio_batch *batch)
+{
+	if (irq_work_is_pending(&batch->watch))
+		return;
+	if (!tick_nohz_tick_stopped())
+		irq_work_queue(&batch->watch);
+	else if (!timer_pending(&batch->idle_watch))
+		mod_timer(&batch->idle_watch, jiffies + 1);
 }
 
 /* May change at any time: a hint. */
@@ -30,69 +56,82 @@ static bool cpu_runs_real_time(unsigned int cpu)
 }
 
 /*
- * On an idle CPU if there is one, or on one that runs no real-time task. The
- * scheduler would look near this CPU only, and may be long about it: that is
- * for when the rescue itself does not get on.
+ * A CPU that is idle if there is one near, or else one that runs no real-time
+ * task. Where there is none the next search begins behind those that were
+ * looked at.
  */
-void rust_bio_batch_rescue(struct rust_bio_batch *batch)
+int rust_bio_batch_find_cpu(struct rust_bio_batch *batch)
 {
-	unsigned int here = raw_smp_processor_id(), best = nr_cpu_ids, cpu;
+	const struct cpumask *allowed = housekeeping_cpumask(HK_TYPE_DOMAIN);
+	unsigned int here = smp_processor_id(), left = LOOK_AT, cpu;
+	int found = -1;
 
-	if (work_busy(&batch->rescue)) {
-		queue_work(rescue_wq, &batch->last_resort);
-		return;
-	}
-	for_each_cpu_wrap(cpu, cpu_online_mask, here + 1) {
+	for_each_cpu_wrap(cpu, cpu_online_mask, here + 1 + batch->passed) {
+		if (cpu == here || !cpumask_test_cpu(cpu, allowed))
+			continue;
 		if (idle_cpu(cpu)) {
-			best = cpu;
+			found = cpu;
 			break;
 		}
-		if (best == nr_cpu_ids && !cpu_runs_real_time(cpu))
-			best = cpu;
+		if (found < 0 && !cpu_runs_real_time(cpu))
+			found = cpu;
+		if (!--left)
+			break;
 	}
-	if (best < nr_cpu_ids)
-		queue_work_on(best, local_wq, &batch->rescue);
-	else
-		queue_work(rescue_wq, &batch->last_resort);
+	batch->passed = found < 0 ? (batch->passed + LOOK_AT) % nr_cpu_ids : 0;
+	return found;
 }
 
-void rust_bio_batch_watch(struct rust_bio_batch *batch)
+bool rust_bio_batch_send(struct rust_bio_batch *batch, int cpu)
 {
-	if (!timer_pending(&batch->watch))
-		mod_timer(&batch->watch, jiffies + 1);
+	return !smp_call_function_single_async(cpu, &batch->move);
 }
 
-/* A worker that stops with something left is to be run again. */
+void rust_bio_batch_hurry(void)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct rust_bio_batch *batch =
+			per_cpu_ptr(&rust_bio_batches, cpu);
+
+		if (READ_ONCE(batch->gathering))
+			queue_work_on(cpu, rust_bio_batch_wq, &batch->work);
+	}
+}
+
+/* As the CPU's worker it is bound to the CPU, unless that is going off line. */
 static void batch_work(struct work_struct *work)
 {
-	struct rust_bio_batch *batch =
-		container_of(work, struct rust_bio_batch, work);
-
-	if (rust_bio_batch_drain(batch))
-		queue_work(local_wq, work);
+	if (rust_bio_batch_work())
+		queue_work(rust_bio_batch_wq, work);
 }
 
-static void batch_rescue(struct work_struct *work)
+static enum hrtimer_restart batch_gathered(struct hrtimer *timer)
 {
-	struct rust_bio_batch *batch =
-		container_of(work, struct rust_bio_batch, rescue);
-
-	if (rust_bio_batch_drain(batch))
-		queue_work(local_wq, work);
+	rust_bio_batch_gathered();
+	return HRTIMER_NORESTART;
 }
 
-static void batch_last_resort(struct work_struct *work)
+static void batch_look(struct irq_work *work)
 {
-	struct rust_bio_batch *batch =
-		container_of(work, struct rust_bio_batch, last_resort);
-
-	if (rust_bio_batch_drain(batch))
-		queue_work(rescue_wq, work);
+	rust_bio_batch_look();
 }
 
-static void batch_watch(struct timer_list *timer)
+static void batch_idle_look(struct timer_list *timer)
 {
-	rust_bio_batch_look(container_of(timer, struct rust_bio_batch, watch));
+	rust_bio_batch_look();
+}
+
+static void batch_arrived(void *from)
+{
+	rust_bio_batch_arrived(from);
+}
+
+static int batch_cpu_dead(unsigned int cpu)
+{
+	rust_bio_batch_retire(cpu);
+	return 0;
 }
 
 bool rust_bio_has_locked_folio(struct bio *bio)
@@ -105,31 +144,24 @@ bool rust_bio_has_locked_folio(struct bio *bio)
 	return false;
 }
 
-/* The CPU adds nothing any more; what it has added is completed here. */
-static int batch_cpu_dead(unsigned int cpu)
-{
-	while (rust_bio_batch_drain(per_cpu_ptr(&batches, cpu)))
-		cond_resched();
-	return 0;
-}
-
 static int __init rust_bio_batch_init(void)
 {
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {
-		struct rust_bio_batch *batch = per_cpu_ptr(&batches, cpu);
+		struct rust_bio_batch *batch =
+			per_cpu_ptr(&rust_bio_batches, cpu);
 
 		INIT_WORK(&batch->work, batch_work);
-		INIT_WORK(&batch->rescue, batch_rescue);
-		INIT_WORK(&batch->last_resort, batch_last_resort);
-		timer_setup(&batch->watch, batch_watch, TIMER_PINNED);
+		INIT_CSD(&batch->move, batch_arrived, batch);
+		hrtimer_setup(&batch->gather, batch_gathered, CLOCK_MONOTONIC,
+			      HRTIMER_MODE_REL_PINNED_HARD);
+		batch->watch = IRQ_WORK_INIT_LAZY(batch_look);
+		timer_setup(&batch->idle_watch, batch_idle_look, TIMER_PINNED);
 	}
-	local_wq = alloc_workqueue("rust_bio_batch", WQ_MEM_RECLAIM |
-				   WQ_HIGHPRI | WQ_PERCPU, 0);
-	rescue_wq = alloc_workqueue("rust_bio_rescue", WQ_MEM_RECLAIM |
-				    WQ_HIGHPRI | WQ_UNBOUND, 0);
-	if (!local_wq || !rescue_wq)
+	rust_bio_batch_wq = alloc_workqueue("rust_bio_batch", WQ_MEM_RECLAIM |
+					    WQ_HIGHPRI | WQ_PERCPU, 0);
+	if (!rust_bio_batch_wq)
 		panic("bio: no workqueue to complete bios in task context\n");
 	WARN_ON(cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
 					  "block/rust_bio_batch:dead", NULL,

@@ -7,45 +7,86 @@
 #define _LINUX_RUST_BIO_BATCH_H
 
 #include <linux/bio.h>
+#include <linux/cleanup.h>
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
 #include <linux/percpu-defs.h>
 #include <linux/rust_writeback.h>
+#include <linux/smp.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 
-/*
- * Bios whose interrupts came to one CPU. The lists are those of
- * rust/kernel/writeback/batch.rs and only accessed by rust/kernel/bio.rs.
- */
+enum {
+	RUST_BIO_BATCH_CORE	= 9,	/* words */
+	RUST_BIO_BATCH_HZ	= HZ,
+};
+
+/* Bios whose interrupts came to one CPU. */
 struct rust_bio_batch {
-	struct bio		*newest;	/* added */
-	struct bio		*taken;		/* oldest first; also the lock */
-	unsigned long		nr_popped;	/* wraps */
-	unsigned long		nr_seen;	/* popped when the watch looked */
-	struct work_struct	work;		/* on the batch's CPU */
-	struct work_struct	rescue;		/* on another CPU */
-	struct work_struct	last_resort;	/* where the scheduler likes */
-	struct timer_list	watch;
+	/*
+	 * Batch of rust/kernel/writeback/batch.rs, which only this CPU uses,
+	 * with interrupts off.
+	 */
+	unsigned long		core[RUST_BIO_BATCH_CORE];
+	struct bio_list		moving;		/* to another CPU */
+	unsigned int		is_moving;	/* not yet taken there */
+	unsigned int		gathering;	/* the timer is to queue work */
+	unsigned int		passed;		/* by find_cpu(), in vain */
+	struct work_struct	work;
+	struct hrtimer		gather;
+	struct irq_work		watch;
+	struct timer_list	idle_watch;
+	call_single_data_t	move;
 };
 
 #ifdef CONFIG_RUST_WRITEBACK
 
-/* block/rust_bio_batch.c */
-extern struct rust_bio_batch __percpu *const rust_bio_batches;
-void rust_bio_batch_queue(struct rust_bio_batch *batch);
-void rust_bio_batch_rescue(struct rust_bio_batch *batch);
+/* block/rust_bio_batch.c, for rust/kernel/bio_batch.rs */
+DECLARE_PER_CPU(struct rust_bio_batch, rust_bio_batches);
+extern struct workqueue_struct *rust_bio_batch_wq;
+extern int rust_bio_nr_waiting;
+bool rust_bio_batch_gather(struct rust_bio_batch *batch);
 void rust_bio_batch_watch(struct rust_bio_batch *batch);
+int rust_bio_batch_find_cpu(struct rust_bio_batch *batch);
+bool rust_bio_batch_send(struct rust_bio_batch *batch, int cpu);
+void rust_bio_batch_hurry(void);
+
+/* block/rust_bio_batch.c, for rust_bio_endio.h */
 bool rust_bio_has_locked_folio(struct bio *bio);
 
 /* block/bio_batch.rs */
 void rust_bio_complete_in_task(struct bio *bio);
-bool rust_bio_batch_drain(struct rust_bio_batch *batch);
-void rust_bio_batch_look(struct rust_bio_batch *batch);
+bool rust_bio_batch_work(void);
+void rust_bio_batch_gathered(void);
+void rust_bio_batch_look(void);
+void rust_bio_batch_arrived(struct rust_bio_batch *from);
+void rust_bio_batch_retire(unsigned int cpu);
+void rust_writeback_wait_begin(void);
+void rust_writeback_wait_end(void);
+
+/* block/rust_bio_endio.h, for the micro-benchmark */
+void bio_micro_work(void);
 
 /* Have @bio completed in task context if @folio, which it writes, needs that. */
 static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)
 {
 	if (rust_writeback_active() && folio_test_dropbehind(folio))
 		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
+}
+
+/* A task is about to wait for writeback of @folio. True if that is counted. */
+static inline bool rust_begin_writeback_wait(struct folio *folio)
+{
+	if (!rust_writeback_active() || !folio_test_dropbehind(folio))
+		return false;
+	rust_writeback_wait_begin();
+	return true;
+}
+
+static inline void rust_end_writeback_wait(bool counted)
+{
+	if (counted)
+		rust_writeback_wait_end();
 }
 
 #else /* CONFIG_RUST_WRITEBACK */
@@ -58,6 +99,19 @@ static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)
 {
 }
 
+static inline bool rust_begin_writeback_wait(struct folio *folio)
+{
+	return false;
+}
+
+static inline void rust_end_writeback_wait(bool counted)
+{
+}
+
 #endif /* CONFIG_RUST_WRITEBACK */
+
+/* CLASS(rust_writeback_wait, wait)(folio): for as long as the scope lasts */
+DEFINE_CLASS(rust_writeback_wait, bool, rust_end_writeback_wait(_T),
+	     rust_begin_writeback_wait(folio), struct folio *folio)
 
 #endif /* _LINUX_RUST_BIO_BATCH_H */

@@ -19,4 +19,15 @@ static inline bool rust_bio_in_atomic(struct bio *bio)
 /* bio_endio() asks by the C's name, and only of a bio that wants a task. */
 #define bio_in_atomic()	rust_bio_in_atomic(bio)
 
+#ifdef CONFIG_RUST_WRITEBACK_MICRO
+/* What the active core's worker of this CPU does. */
+void bio_micro_work(void)
+{
+	if (rust_writeback_active())
+		rust_bio_batch_work();
+	else
+		bio_complete_work_fn(this_cpu_ptr(&bio_complete_batch.work));
+}
+#endif
+
 #endif /* CONFIG_RUST_WRITEBACK */

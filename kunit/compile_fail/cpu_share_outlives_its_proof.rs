@@ -3,7 +3,7 @@
 
 //! A CPU's share is one's own for as long as the context stays on that CPU.
 
-use kernel::{bio::BioBatch, percpu::CpuPinned};
+use kernel::{bio_batch::BioBatch, percpu::CpuPinned};
 
 /// The context may move when the guard is gone.
 pub fn misuse() -> &'static BioBatch {

@@ -3,9 +3,9 @@
 
 //! A CPU's share is reached by who stays on that CPU.
 
-use kernel::bio::BioBatch;
+use kernel::bio_batch::BioBatch;
 
 /// The context could be on another CPU by the time that it looks.
-pub fn misuse() -> bool {
-    BioBatch::per_cpu().this().is_empty()
+pub fn misuse() -> &'static BioBatch {
+    BioBatch::per_cpu().this()
 }

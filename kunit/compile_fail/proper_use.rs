@@ -4,11 +4,13 @@
 //! The control: what the others do wrong, done right.
 
 use kernel::{
-    bio::{BioBatch, CompletedBio},
+    bio::CompletedBio,
+    bio_batch::{BioBatch, OwnBatch},
     buffer_head::BufferRing,
     folio::{Folio, LockedFolio},
     fs::Inode,
-    percpu::CpuPinned,
+    percpu::{CpuPinned, InterruptsSaved},
+    writeback::batch::Taken,
 };
 
 /// Marks under the lock, looks inside the section, wakes after it.
@@ -34,14 +36,23 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
         .count()
 }
 
-/// Adds while it is pinned, ends what it has taken.
+/// Adds with interrupts off, and ends what it has taken with interrupts on.
 pub fn proper_batch(bio: CompletedBio) {
+    let taken = {
+        let off = InterruptsSaved::new();
+        let batch = OwnBatch::this(&off);
+        batch.add(bio);
+        batch.take()
+    };
+    if let Taken::Some(mut bios) = taken {
+        while let Some(bio) = bios.pop() {
+            bio.end();
+        }
+    }
+}
+
+/// Looks at what any CPU may look at, while it stays on its CPU.
+pub fn proper_share() -> *const BioBatch {
     let pinned = CpuPinned::new();
-    let batch = BioBatch::per_cpu().this(&pinned);
-    if batch.add(bio) {
-        batch.queue();
-    }
-    if let Some(bio) = batch.pop() {
-        bio.end();
-    }
+    core::ptr::from_ref(BioBatch::per_cpu().this(&pinned))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/irqflags.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 
@@ -16,4 +17,32 @@ __rust_helper void rust_helper_preempt_enable(void)
 __rust_helper void *rust_helper_this_cpu_ptr(void __percpu *ptr)
 {
 	return this_cpu_ptr(ptr);
+}
+
+__rust_helper void *rust_helper_per_cpu_ptr(void __percpu *ptr, int cpu)
+{
+	return per_cpu_ptr(ptr, cpu);
+}
+
+__rust_helper unsigned long rust_helper_local_irq_save(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	return flags;
+}
+
+__rust_helper void rust_helper_local_irq_restore(unsigned long flags)
+{
+	local_irq_restore(flags);
+}
+
+__rust_helper void rust_helper_local_irq_disable(void)
+{
+	local_irq_disable();
+}
+
+__rust_helper void rust_helper_local_irq_enable(void)
+{
+	local_irq_enable();
 }

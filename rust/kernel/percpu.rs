@@ -7,10 +7,13 @@
 //! unawares. Another CPU's share is reached by its number, and by shared reference like one's own:
 //! what is in there has to stand that.
 //!
-//! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
+//! C headers: [`include/linux/percpu.h`](srctree/include/linux/percpu.h),
+//! [`include/linux/irqflags.h`](srctree/include/linux/irqflags.h)
 
 use crate::{
     bindings,
+    cpu::CpuId,
+    ffi::c_ulong,
     interrupt::LocalInterruptDisabled,
     types::NotThreadSafe, //
 };
@@ -47,6 +50,94 @@ impl Drop for CpuPinned {
     }
 }
 
+/// Interrupts that are off, and will be as they were when this is dropped.
+///
+/// [`LocalInterruptDisabled`] counts how deep it is nested. This does not: it costs what
+/// `local_irq_save()` costs, and has to be dropped in the reverse order of its making, which scopes
+/// see to.
+///
+/// # Invariants
+///
+/// Interrupts are off on this CPU. `flags` is what they were before.
+#[must_use = "interrupts are as they were when the guard is dropped"]
+pub struct InterruptsSaved {
+    flags: c_ulong,
+    _here: NotThreadSafe,
+}
+
+impl InterruptsSaved {
+    /// Turns interrupts off, if they are on, until the guard is dropped.
+    ///
+    /// Context: any.
+    ///
+    /// C counterpart: `local_irq_save()`.
+    #[inline(always)]
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Self {
+        // INVARIANT: Saved and turned off here.
+        Self {
+            // SAFETY: Interrupts may be turned off anywhere.
+            flags: unsafe { bindings::local_irq_save() },
+            _here: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for InterruptsSaved {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants these are the flags that were saved on this CPU.
+        unsafe { bindings::local_irq_restore(self.flags) };
+    }
+}
+
+/// Interrupts that are off, and were on before.
+///
+/// # Invariants
+///
+/// Interrupts are off on this CPU, and were turned off for this guard.
+#[must_use = "interrupts are on when the guard is dropped"]
+pub struct InterruptsDisabled(NotThreadSafe);
+
+impl InterruptsDisabled {
+    /// Turns interrupts off until the guard is dropped.
+    ///
+    /// C counterpart: `local_irq_disable()`.
+    ///
+    /// # Safety
+    ///
+    /// Interrupts must be on: who had turned them off would find them on.
+    #[inline(always)]
+    pub unsafe fn new() -> Self {
+        // SAFETY: Interrupts may be turned off anywhere.
+        unsafe { bindings::local_irq_disable() };
+        // INVARIANT: Turned off above, for this guard.
+        Self(NotThreadSafe)
+    }
+}
+
+impl Drop for InterruptsDisabled {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants they were turned off for this guard.
+        unsafe { bindings::local_irq_enable() };
+    }
+}
+
+/// Proof that interrupts are off for as long as the proof is borrowed.
+///
+/// # Safety
+///
+/// For as long as an instance exists no interrupt must come to the CPU of the context that has it,
+/// and instances must not be sent to another one.
+pub unsafe trait InterruptsOff: StaysOnCpu {}
+
+// SAFETY: By its invariants, and it is not `Send`.
+unsafe impl InterruptsOff for InterruptsSaved {}
+
+// SAFETY: By its invariants, and it is not `Send`.
+unsafe impl InterruptsOff for InterruptsDisabled {}
+
 /// Proof that the current context stays on its CPU for as long as the proof is borrowed.
 ///
 /// # Safety
@@ -60,6 +151,12 @@ unsafe impl StaysOnCpu for CpuPinned {}
 
 // SAFETY: A context with interrupts off is not preempted, and the token is not `Send`.
 unsafe impl StaysOnCpu for LocalInterruptDisabled {}
+
+// SAFETY: As for `LocalInterruptDisabled`.
+unsafe impl StaysOnCpu for InterruptsSaved {}
+
+// SAFETY: As for `LocalInterruptDisabled`.
+unsafe impl StaysOnCpu for InterruptsDisabled {}
 
 /// A variable of which each CPU has its own.
 ///
@@ -91,5 +188,14 @@ impl<T: Sync> PerCpu<T> {
         // SAFETY: By the type invariants each CPU's share is valid, and while the proof is borrowed
         // the context stays where the share is its own.
         unsafe { &*bindings::this_cpu_ptr(self.0.cast()).cast() }
+    }
+
+    /// The share of another CPU, or of this one.
+    ///
+    /// C counterpart: `per_cpu_ptr()`.
+    #[inline(always)]
+    pub fn of<'a>(&self, cpu: CpuId) -> &'a T {
+        // SAFETY: By the type invariants each CPU's share is valid and is never freed.
+        unsafe { &*bindings::per_cpu_ptr(self.0.cast(), cpu.as_u32() as i32).cast() }
     }
 }

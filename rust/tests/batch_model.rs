@@ -1,204 +1,384 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of additions, workers and the removal of a CPU: each completion is popped
-//! once, in order, and none is left behind. Run with `RUSTFLAGS="--cfg loom"`.
+//! Every interleaving of interrupts, workers, a look after the worker, a CPU's removal and a task
+//! that waits: each completion is ended once, in order, and none is left behind. Run with
+//! `RUSTFLAGS="--cfg loom"`.
 //!
-//! Each mutant breaks one order that the protocol depends on; the model has to find it.
+//! A mutex stands for the interrupts that are off: nobody else sees a CPU's batch then. Each mutant
+//! breaks one order that the protocol depends on; the model has to find it.
 
 #![cfg(loom)]
 
-use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use loom::sync::Arc;
+use loom::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
 use loom::thread;
-use writeback::batch::{add, pop, Batch};
+use std::collections::VecDeque;
+use writeback::batch::{
+    begin_wait, may_gather, Batch, Completion, List, Moment, Progress, Taken, Todo, Waits,
+};
 
 const NODES: usize = 3;
-const NONE: usize = 0;
-const LOCKED: usize = usize::MAX;
 
 /// Which order of the protocol is left out.
 #[derive(Clone, Copy, PartialEq)]
 enum Mutant {
     None,
-    /// The worker is scheduled before the completion is there.
-    ScheduleBeforeAdd,
-    /// A worker that has found the batch empty ends, and forgets that it was scheduled meanwhile.
+    /// The worker is queued before the completion is there.
+    QueueBeforeAdd,
+    /// A worker ends without having looked once more.
     NoRecheck,
-    /// The lock of the taken is not waited for.
-    NoLock,
+    /// A CPU gathers, and lets others know afterwards.
+    GatherBeforeAnnouncement,
+    /// A task looks at who gathers, and is counted afterwards.
+    LookBeforeCounting,
 }
 
-/// A batch of the nodes 1, 2 and 3, and its worker.
+struct Node {
+    number: usize,
+    can_wait: bool,
+}
+
+impl Completion for Node {
+    fn can_wait(&self) -> bool {
+        self.can_wait
+    }
+}
+
+#[derive(Default)]
+struct Nodes(VecDeque<Node>);
+
+impl List for Nodes {
+    type Item = Node;
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn is_single(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    fn first(&self) -> usize {
+        self.0.front().map_or(0, |node| node.number)
+    }
+
+    fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    fn push(&mut self, node: Node) {
+        self.0.push_back(node);
+    }
+
+    fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+}
+
+/// The first tick.
+struct Once;
+
+impl Moment for Once {
+    const HZ: usize = 1000;
+
+    fn tick(&self) -> usize {
+        1
+    }
+
+    fn is_crowded(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Default)]
+struct Cpu {
+    batch: Mutex<Batch<Nodes>>,
+    /// The worker is queued, and will run once more.
+    queued: AtomicBool,
+}
+
 struct Model {
     mutant: Mutant,
-    newest: AtomicUsize,
-    taken: AtomicUsize,
-    next: Vec<AtomicUsize>,
-    popped: Vec<AtomicUsize>,
-    /// The worker is queued, and will run once more.
-    scheduled: AtomicBool,
+    cpus: [Cpu; 2],
+    /// CPU 0 gathers, and the timer that ends it.
+    gathering: AtomicBool,
+    nr_waiting: AtomicUsize,
+    ended: Vec<AtomicUsize>,
 }
 
-fn node(value: usize) -> Option<usize> {
-    (value != NONE).then_some(value)
-}
-
-impl Batch for Model {
-    type Node = usize;
-
-    fn next(&self, node_: usize) -> Option<usize> {
-        node(self.next[node_].load(Ordering::Relaxed))
-    }
-
-    fn set_next(&self, node: usize, next: Option<usize>) {
-        self.next[node].store(next.unwrap_or(NONE), Ordering::Relaxed);
-    }
-
-    fn newest(&self) -> Option<usize> {
-        node(self.newest.load(Ordering::Relaxed))
-    }
-
-    fn replace_newest(&self, old: Option<usize>, new: usize) -> Result<(), Option<usize>> {
-        let (old, order) = (old.unwrap_or(NONE), Ordering::AcqRel);
-        let result = self
-            .newest
-            .compare_exchange(old, new, order, Ordering::Relaxed);
-        result.map(drop).map_err(node)
-    }
-
-    fn take_added(&self) -> Option<usize> {
-        node(self.newest.swap(NONE, Ordering::AcqRel))
-    }
-
-    fn lock_taken(&self) -> Option<usize> {
-        if self.mutant == Mutant::NoLock {
-            return node(self.taken.load(Ordering::Acquire));
-        }
-        loop {
-            match self.taken.swap(LOCKED, Ordering::Acquire) {
-                LOCKED => thread::yield_now(),
-                value => return node(value),
-            }
+impl Waits for Model {
+    fn announce_gathering(&self) {
+        if self.mutant != Mutant::GatherBeforeAnnouncement {
+            self.gathering.swap(true, Ordering::AcqRel);
+            fence(Ordering::SeqCst);
         }
     }
 
-    fn unlock_taken(&self, oldest: Option<usize>) {
-        // A swap, where the kernel stores: loom lets a store be overtaken by an exchange that came
-        // before it, and would wait for ever.
-        self.taken.swap(oldest.unwrap_or(NONE), Ordering::Release);
+    fn is_waiting(&self) -> bool {
+        self.nr_waiting.load(Ordering::Relaxed) != 0
+    }
+
+    fn count_waiting(&self) {
+        if self.mutant != Mutant::LookBeforeCounting {
+            self.nr_waiting.fetch_add(1, Ordering::AcqRel);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn hurry_gathering(&self) {
+        if self.gathering.load(Ordering::Relaxed) {
+            self.queue(0);
+        }
     }
 }
 
 impl Model {
     fn new(mutant: Mutant) -> Self {
-        let zeroes = || (0..=NODES).map(|_| AtomicUsize::new(0)).collect();
         Self {
             mutant,
-            newest: AtomicUsize::new(NONE),
-            taken: AtomicUsize::new(NONE),
-            next: zeroes(),
-            popped: zeroes(),
-            scheduled: AtomicBool::new(false),
+            cpus: Default::default(),
+            gathering: AtomicBool::new(false),
+            nr_waiting: AtomicUsize::new(0),
+            ended: (0..=NODES).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
 
-    fn schedule(&self) {
-        self.scheduled.swap(true, Ordering::SeqCst);
+    fn queue(&self, cpu: usize) {
+        self.cpus[cpu].queued.swap(true, Ordering::SeqCst);
     }
 
-    fn complete_in_task(&self, node: usize) {
-        if self.mutant == Mutant::ScheduleBeforeAdd {
-            if self.newest().is_none() {
-                self.schedule();
+    /// An interrupt of CPU 0.
+    fn complete(&self, number: usize, can_wait: bool) {
+        let node = Node { number, can_wait };
+        if self.mutant == Mutant::QueueBeforeAdd {
+            self.queue(0);
+            let mut batch = self.cpus[0].batch.lock().unwrap();
+            if let Err(node) = batch.join(node) {
+                batch.add(node, &Once);
             }
-            add(self, node);
-        } else if add(self, node) {
-            self.schedule();
+            return;
         }
-    }
-
-    /// Pops until there is nothing, in order.
-    fn drain(&self) {
-        let mut last = NONE;
-        while let Some(node) = pop(self) {
-            assert!(node > last, "{node} was popped after {last}");
-            self.popped[node].fetch_add(1, Ordering::Relaxed);
-            last = node;
-        }
-    }
-
-    /// One run of the worker, if it is scheduled.
-    fn work(&self) {
-        if self.mutant == Mutant::NoRecheck {
-            if self.scheduled.load(Ordering::SeqCst) {
-                self.drain();
-                self.scheduled.store(false, Ordering::SeqCst);
+        let mut batch = self.cpus[0].batch.lock().unwrap();
+        let Err(node) = batch.join(node) else {
+            return;
+        };
+        match batch.add(node, &Once) {
+            Todo::Watch => {}
+            Todo::Run => self.queue(0),
+            Todo::Move => {
+                let nodes = batch.leave();
+                self.send(nodes);
             }
-        } else if self.scheduled.swap(false, Ordering::SeqCst) {
-            self.drain();
+            Todo::Gather => {
+                if !may_gather(self) {
+                    batch.hurry();
+                    self.queue(0);
+                }
+                if self.mutant == Mutant::GatherBeforeAnnouncement {
+                    self.gathering.swap(true, Ordering::AcqRel);
+                }
+            }
         }
     }
 
-    fn assert_all_popped_once(&self) {
+    fn wait(&self) {
+        begin_wait(self);
+        if self.mutant == Mutant::LookBeforeCounting {
+            self.nr_waiting.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// One run of a CPU's worker, if it is queued.
+    fn work(&self, cpu: usize) {
+        if !self.cpus[cpu].queued.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let mut last = 0;
+        loop {
+            let nodes = match self.cpus[cpu].batch.lock().unwrap().take() {
+                Taken::Some(nodes) => nodes,
+                Taken::None => return,
+                Taken::Rest => {
+                    self.queue(cpu);
+                    return;
+                }
+            };
+            for Node { number, .. } in nodes.0 {
+                assert!(number > last, "{number} was ended after {last}");
+                self.ended[number].fetch_add(1, Ordering::Relaxed);
+                last = number;
+            }
+            if self.mutant == Mutant::NoRecheck {
+                return;
+            }
+        }
+    }
+
+    /// CPU 1 gets what waits on CPU 0, which sends one thing after the other.
+    fn send(&self, nodes: Nodes) {
+        if nodes.is_empty() {
+            return;
+        }
+        let todo = self.cpus[1].batch.lock().unwrap().receive(nodes);
+        if todo == Todo::Run {
+            self.queue(1);
+        }
+    }
+
+    fn look(&self) {
+        let mut batch = self.cpus[0].batch.lock().unwrap();
+        if batch.look(1) == Progress::None {
+            let nodes = batch.leave();
+            self.queue(0);
+            self.send(nodes);
+        }
+    }
+
+    /// The timer of CPU 0, which has been announced where it runs.
+    fn end_gathering(&self) {
+        if self.cpus[0].batch.lock().unwrap().gathered() {
+            self.queue(0);
+        }
+    }
+
+    fn assert_all_ended_once(&self) {
         for node in 1..=NODES {
-            let times = self.popped[node].load(Ordering::Relaxed);
+            let times = self.ended[node].load(Ordering::Relaxed);
             assert!(times > 0, "{node} was left behind");
-            assert_eq!(times, 1, "{node} was popped again");
+            assert_eq!(times, 1, "{node} was ended again");
         }
     }
 }
 
-/// Interrupts add, the worker runs whenever it is scheduled, and with `rescue` a second drainer is
-/// at the same batch: another CPU's worker, or the removal of this CPU.
-fn check(mutant: Mutant, rescue: bool) {
+fn check(mutant: Mutant, run: impl Fn(Arc<Model>) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.max_branches = 100_000;
-    builder.check(move || {
-        let model = Arc::new(Model::new(mutant));
-        let interrupts = {
-            let model = model.clone();
-            thread::spawn(move || (1..=NODES).for_each(|node| model.complete_in_task(node)))
-        };
-        let other = rescue.then(|| {
-            let model = model.clone();
-            thread::spawn(move || model.drain())
+    builder.check(move || run(Arc::new(Model::new(mutant))));
+}
+
+fn spawn(model: &Arc<Model>, what: fn(&Model)) -> thread::JoinHandle<()> {
+    let model = model.clone();
+    thread::spawn(move || what(&model))
+}
+
+fn interrupts(model: &Model) {
+    (1..=NODES).for_each(|node| model.complete(node, false));
+}
+
+/// The run that the last queueing leads to; without one there is none.
+fn settle(model: &Model) {
+    model.work(0);
+    model.work(1);
+    model.assert_all_ended_once();
+}
+
+fn a_worker_and_interrupts(model: Arc<Model>) {
+    let adds = spawn(&model, interrupts);
+    model.work(0);
+    adds.join().unwrap();
+    settle(&model);
+}
+
+#[test]
+fn each_is_ended_once_and_in_order() {
+    check(Mutant::None, a_worker_and_interrupts);
+}
+
+#[test]
+fn the_batch_moves_where_the_worker_does_not_run() {
+    check(Mutant::None, |model| {
+        let adds = spawn(&model, interrupts);
+        let looks = spawn(&model, |model| {
+            model.look();
+            model.look();
+            model.work(1);
         });
-        model.work();
-        interrupts.join().unwrap();
-        if let Some(other) = other {
-            other.join().unwrap();
-        }
-        // The run that the last scheduling leads to; without one there is none.
-        model.work();
-        model.assert_all_popped_once();
+        model.work(0);
+        adds.join().unwrap();
+        looks.join().unwrap();
+        settle(&model);
     });
 }
 
 #[test]
-fn each_is_popped_once_and_in_order() {
-    check(Mutant::None, false);
+fn a_cpu_that_goes_leaves_nothing() {
+    check(Mutant::None, |model| {
+        let removal = spawn(&model, |model| {
+            interrupts(model);
+            let nodes = model.cpus[0].batch.lock().unwrap().retire();
+            model.send(nodes);
+        });
+        model.work(0);
+        removal.join().unwrap();
+        model.work(1);
+        settle(&model);
+    });
+}
+
+/// The third of three runs in a tick is put off, unless somebody waits.
+fn a_gathering_and_a_task_that_waits(model: Arc<Model>) {
+    let adds = spawn(&model, |model| {
+        for node in 1..=NODES {
+            model.complete(node, true);
+            if node < NODES {
+                model.work(0);
+            }
+        }
+    });
+    model.wait();
+    adds.join().unwrap();
+    model.work(0);
+    model.assert_all_ended_once();
 }
 
 #[test]
-fn two_drainers_share_a_batch() {
-    check(Mutant::None, true);
+fn nothing_gathers_while_somebody_waits() {
+    check(Mutant::None, a_gathering_and_a_task_that_waits);
+}
+
+#[test]
+fn a_gathering_ends_by_its_timer() {
+    check(Mutant::None, |model| {
+        let adds = spawn(&model, |model| {
+            for node in 1..=NODES {
+                model.complete(node, true);
+                model.work(0);
+            }
+        });
+        model.end_gathering();
+        adds.join().unwrap();
+        model.end_gathering();
+        settle(&model);
+    });
 }
 
 #[test]
 #[should_panic(expected = "was left behind")]
-fn a_worker_scheduled_before_the_addition_is_caught() {
-    check(Mutant::ScheduleBeforeAdd, false);
+fn a_worker_queued_before_the_addition_is_caught() {
+    check(Mutant::QueueBeforeAdd, a_worker_and_interrupts);
 }
 
 #[test]
 #[should_panic(expected = "was left behind")]
 fn a_forgotten_recheck_is_caught() {
-    check(Mutant::NoRecheck, false);
+    check(Mutant::NoRecheck, a_worker_and_interrupts);
 }
 
 #[test]
-#[should_panic(expected = "was popped again")]
-fn a_missing_lock_is_caught() {
-    check(Mutant::NoLock, true);
+#[should_panic(expected = "was left behind")]
+fn a_late_announcement_is_caught() {
+    check(
+        Mutant::GatherBeforeAnnouncement,
+        a_gathering_and_a_task_that_waits,
+    );
+}
+
+#[test]
+#[should_panic(expected = "was left behind")]
+fn a_late_counting_is_caught() {
+    check(
+        Mutant::LookBeforeCounting,
+        a_gathering_and_a_task_that_waits,
+    );
 }

@@ -54,7 +54,7 @@ def operations() -> list[str]:
         file.flush()
         with open(f"{DEBUGFS}/micro", "w", encoding="ascii") as micro:
             micro.write(str(file.fileno()))
-    return read("micro").splitlines()
+    return read("micro").splitlines() + read("micro_bios").splitlines()
 
 
 def overwrites(block: int) -> list[str]:

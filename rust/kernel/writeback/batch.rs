@@ -2,91 +2,372 @@
 
 //! Completions that wait for a context in which they may sleep.
 //!
-//! Each CPU has a batch. Interrupts on that CPU add to it ([`add`]), and whoever drains it takes
-//! one after the other ([`pop`]): as a rule the CPU's own worker, another worker where that one does
-//! not get to run, and the CPU that removes this one. Two lists make up a batch:
+//! Each CPU has a batch, which only that CPU accesses, and only with interrupts off: so the methods
+//! of [`Batch`] need no atomics, and each is one step to everybody else. Interrupts add
+//! ([`add`](Batch::add)), and the CPU's worker takes all there is ([`take`](Batch::take)) until it
+//! finds nothing. What comes while others wait joins them ([`join`](Batch::join)).
 //!
-//! - **added**: what was added, the newest first. An addition that finds it empty has to schedule a
-//!   worker; the others know that somebody has.
-//! - **taken**: what a drainer has turned round, the oldest first. Its head is also its lock, which
-//!   is held for a few instructions, and to turn round what was added.
+//! Somebody always knows of what waits:
 //!
-//! What a drainer holds outside the lists is the one completion that it is at. So if it loses its
-//! CPU to a real-time task, another one can go on with the next.
+//! | state | what comes next |
+//! | --- | --- |
+//! | idle | nothing waits |
+//! | gathering | a timer ends the gathering, or who starts to wait for writeback does |
+//! | running | a worker is queued or runs, and looks once more before it ends |
+//! | resting | the same, and the worker is to let other work have its turn |
 //!
-//! Every completion is popped once, in the order in which it was added. None is left behind: an
-//! addition either finds others, whose worker has yet to take them and takes it along, or it finds
-//! none and has a worker scheduled, which runs after it.
+//! **Gathering.** A completion that comes alone costs two context switches. So when more than a few
+//! runs of the worker have begun in a tick, the next one is put off until more completions have
+//! come, if nobody waits for them ([`Waits`]). A gathering that gained nothing is not repeated in
+//! that tick.
+//!
+//! **Moving.** Where a real-time task has the CPU, the worker does not get it. The batch then goes
+//! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at once
+//! if the interrupt has come upon such a task, or if one was in the way not long ago, and otherwise
+//! when somebody looks after the worker in a tick's time ([`look`](Batch::look)).
+//!
+//! Every completion is taken once, and those of one CPU in the order in which they were added.
 
-/// A batch of completions, as the protocol sees it.
-pub trait Batch {
-    /// A completion. It is in one list of one batch, or with one drainer.
-    type Node: Copy;
-
-    /// The node that follows in a list.
-    fn next(&self, node: Self::Node) -> Option<Self::Node>;
-
-    /// Sets the node that follows. `node` is in no list that others see.
-    fn set_next(&self, node: Self::Node, next: Option<Self::Node>);
-
-    /// The node that was added last. Unordered.
-    fn newest(&self) -> Option<Self::Node>;
-
-    /// Makes `new` the node that was added last, if that is still `old`; says what it is otherwise.
-    /// What was written before is visible to who takes `new`.
-    fn replace_newest(
-        &self,
-        old: Option<Self::Node>,
-        new: Self::Node,
-    ) -> Result<(), Option<Self::Node>>;
-
-    /// Takes all that was added, and returns the newest.
-    fn take_added(&self) -> Option<Self::Node>;
-
-    /// Waits for the lock of the taken, and returns the oldest.
-    fn lock_taken(&self) -> Option<Self::Node>;
-
-    /// Releases the lock, and leaves `oldest` and what follows it.
-    fn unlock_taken(&self, oldest: Option<Self::Node>);
+/// A completion. It is in one list at most.
+pub trait Completion {
+    /// Whether it may be late: a write that nobody waited for when it was submitted.
+    fn can_wait(&self) -> bool;
 }
 
-/// Adds a completion, and says whether the caller has to schedule a worker now.
-///
-/// Context: any. In one context at a time or in several that interrupt each other, on the batch's
-/// CPU.
+/// A list of completions, the oldest first. The default is empty.
+pub trait List: Default {
+    /// What is in the list.
+    type Item: Completion;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool;
+
+    /// Whether there is exactly one.
+    fn is_single(&self) -> bool;
+
+    /// What tells the first one from others that are in the list: no zero. Zero if there is none.
+    fn first(&self) -> usize;
+
+    /// Takes all, and leaves none.
+    fn take(&mut self) -> Self;
+
+    /// Puts one behind the others.
+    fn push(&mut self, item: Self::Item);
+
+    /// Puts all of `other` behind the others.
+    fn append(&mut self, other: Self);
+}
+
+/// What becomes of a batch that has waiting completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// Nothing does: there are none.
+    #[default]
+    Idle,
+    /// The timer will queue the worker.
+    Gathering,
+    /// The worker is queued or runs.
+    Running,
+    /// The worker runs for long, and is to be queued again.
+    Resting,
+}
+
+/// What a worker finds.
+#[derive(Debug)]
+pub enum Taken<L> {
+    /// What waited.
+    Some(L),
+    /// Nothing: the worker has to end.
+    None,
+    /// The worker has to be queued again, and to end.
+    Rest,
+}
+
+/// How many ticks a worker takes what comes before it rests.
+const LONG_RUN: u8 = 2;
+
+/// What the caller of [`Batch::add`] or [`Batch::receive`] has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Todo {
+    /// Look after the worker in a tick's time, if nobody is to. So with all that follow.
+    Watch,
+    /// Queue the worker.
+    Run,
+    /// Start the timer of the gathering, if [`may_gather`] agrees; otherwise
+    /// [`hurry`](Batch::hurry).
+    Gather,
+    /// Move the batch to another CPU; if there is none for it, [`hurry`](Batch::hurry).
+    Move,
+}
+
+/// What somebody finds who looks after the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing waits: the look needs no other.
+    Empty,
+    /// The worker gets on.
+    Made,
+    /// The worker has not taken what was there at the last look.
+    None,
+}
+
+/// The circumstances of an addition.
+pub trait Moment {
+    /// How many ticks make a second.
+    const HZ: usize;
+
+    /// Now, in ticks. They wrap.
+    fn tick(&self) -> usize;
+
+    /// Whether a real-time task has the CPU.
+    fn is_crowded(&self) -> bool;
+}
+
+/// How many runs of the worker begin at once in a tick: two in a millisecond, and two at least.
 #[inline(always)]
-pub fn add<B: Batch>(batch: &B, node: B::Node) -> bool {
-    let mut newest = batch.newest();
-    loop {
-        batch.set_next(node, newest);
-        match batch.replace_newest(newest, node) {
-            Ok(()) => return newest.is_none(),
-            Err(now) => newest = now,
+pub const fn runs(hz: usize) -> usize {
+    if hz >= 1000 || hz == 0 {
+        2
+    } else {
+        2000 / hz
+    }
+}
+
+/// The completions that wait on one CPU. All zeroes is an empty one.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Batch<L> {
+    /// What waits while a worker runs.
+    waiting: L,
+    /// What waits otherwise.
+    put_off: L,
+    /// The tick that `runs` is about.
+    tick: usize,
+    runs: usize,
+    state: State,
+    /// For how many looks the worker runs.
+    looks: u8,
+    /// Whether a real-time task was in the way at `crowded_at`.
+    crowded: bool,
+    crowded_at: usize,
+    /// What was the first when somebody looked last.
+    seen: usize,
+}
+
+impl<L: List> Batch<L> {
+    /// Adds a completion to those that are about to be taken. Gives it back if there are none, for
+    /// [`add`](Self::add).
+    #[inline(always)]
+    pub fn join(&mut self, item: L::Item) -> Result<(), L::Item> {
+        if self.waiting.is_empty() {
+            return Err(item);
+        }
+        self.waiting.push(item);
+        Ok(())
+    }
+
+    /// Adds a completion that cannot join others.
+    #[inline(always)]
+    pub fn add<M: Moment>(&mut self, item: L::Item, moment: &M) -> Todo {
+        if self.state == State::Idle {
+            return self.begin(item, moment);
+        }
+        let todo = if self.state == State::Gathering && !item.can_wait() {
+            self.hurry()
+        } else {
+            Todo::Watch
+        };
+        self.list().push(item);
+        todo
+    }
+
+    /// Where a completion has to wait.
+    #[inline(always)]
+    fn list(&mut self) -> &mut L {
+        match self.state {
+            State::Gathering | State::Resting => &mut self.put_off,
+            State::Idle | State::Running => &mut self.waiting,
+        }
+    }
+
+    /// Adds what another CPU has sent. It does not move on at once, lest two CPUs play ball.
+    pub fn receive(&mut self, items: L) -> Todo {
+        let todo = match self.state {
+            State::Idle | State::Gathering => self.hurry(),
+            State::Running | State::Resting => Todo::Watch,
+        };
+        self.list().append(items);
+        todo
+    }
+
+    /// Adds the first of a batch.
+    #[inline(always)]
+    fn begin<M: Moment>(&mut self, item: L::Item, moment: &M) -> Todo {
+        let tick = moment.tick();
+        if self.was_crowded(tick, M::HZ) || moment.is_crowded() {
+            self.crowd(tick);
+            self.waiting.push(item);
+            return Todo::Move;
+        }
+        if self.tick != tick {
+            self.tick = tick;
+            self.runs = 0;
+        } else if self.runs >= runs(M::HZ) && item.can_wait() {
+            self.state = State::Gathering;
+            self.put_off.push(item);
+            return Todo::Gather;
+        }
+        self.runs = self.runs.wrapping_add(1);
+        self.state = State::Running;
+        self.waiting.push(item);
+        Todo::Run
+    }
+
+    /// Whether a real-time task was in the way in the last second. One that runs now and again is
+    /// likely to come upon the worker, too, when that has just begun.
+    #[inline(always)]
+    fn was_crowded(&mut self, tick: usize, hz: usize) -> bool {
+        if self.crowded && tick.wrapping_sub(self.crowded_at) >= hz {
+            self.crowded = false;
+        }
+        self.crowded
+    }
+
+    fn crowd(&mut self, tick: usize) {
+        self.crowded = true;
+        self.crowded_at = tick;
+    }
+
+    /// Has all that waits taken now.
+    #[inline(always)]
+    pub fn hurry(&mut self) -> Todo {
+        self.run();
+        self.runs = self.runs.wrapping_add(1);
+        Todo::Run
+    }
+
+    /// Ends the gathering, and says whether the worker is to be queued.
+    pub fn gathered(&mut self) -> bool {
+        if self.state != State::Gathering {
+            return false;
+        }
+        if self.put_off.is_single() {
+            self.runs = 0;
+        }
+        self.hurry();
+        true
+    }
+
+    /// Takes all that waits, for the worker.
+    #[inline(always)]
+    pub fn take(&mut self) -> Taken<L> {
+        if self.waiting.is_empty() {
+            return self.find_nothing();
+        }
+        Taken::Some(self.waiting.take())
+    }
+
+    #[cold]
+    #[inline(always)]
+    fn find_nothing(&mut self) -> Taken<L> {
+        self.looks = 0;
+        match self.state {
+            State::Resting => {
+                self.run();
+                Taken::Rest
+            }
+            State::Gathering => {
+                // A task that began to wait has queued the worker.
+                self.run();
+                Taken::Some(self.waiting.take())
+            }
+            State::Idle | State::Running => {
+                self.state = State::Idle;
+                Taken::None
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn run(&mut self) {
+        self.state = State::Running;
+        let late = self.put_off.take();
+        self.waiting.append(late);
+    }
+
+    /// Takes all that waits, for another CPU. The worker finds nothing when it gets to run.
+    pub fn leave(&mut self) -> L {
+        if self.state != State::Idle {
+            self.run();
+        }
+        self.waiting.take()
+    }
+
+    /// Takes back what has left and was not received. Nothing was added meanwhile.
+    pub fn stay(&mut self, items: L) {
+        self.waiting.append(items);
+    }
+
+    /// Takes all that waits on a CPU that is gone. Nothing will run there.
+    pub fn retire(&mut self) -> L {
+        let mut gone = core::mem::take(self);
+        gone.waiting.append(gone.put_off);
+        gone.waiting
+    }
+
+    /// Looks after the worker. It gets on if what was the first a tick ago is not the first now; one
+    /// that has come again is taken for it, and moves without need.
+    pub fn look(&mut self, tick: usize) -> Progress {
+        let first = self.list().first();
+        let seen = core::mem::replace(&mut self.seen, first);
+        if first == 0 {
+            Progress::Empty
+        } else if first == seen {
+            self.crowd(tick);
+            Progress::None
+        } else {
+            self.tire();
+            Progress::Made
+        }
+    }
+
+    /// Has a worker that runs for long find nothing.
+    fn tire(&mut self) {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks > LONG_RUN && self.state == State::Running {
+            self.state = State::Resting;
+            core::mem::swap(&mut self.waiting, &mut self.put_off);
         }
     }
 }
 
-/// Takes the completion that was added first, if there is one.
-///
-/// Context: the caller keeps its CPU throughout, for others wait for the lock.
-#[inline(always)]
-pub fn pop<B: Batch>(batch: &B) -> Option<B::Node> {
-    let oldest = match batch.lock_taken() {
-        None => turned_round(batch, batch.take_added()),
-        taken => taken,
-    };
-    batch.unlock_taken(oldest.and_then(|node| batch.next(node)));
-    oldest
+/// Those who gather, and those who wait for writeback, across CPUs.
+pub trait Waits {
+    /// Lets everybody know that this CPU gathers. A full barrier.
+    fn announce_gathering(&self);
+
+    /// Whether anybody waits for writeback of a dropbehind folio. Unordered.
+    fn is_waiting(&self) -> bool;
+
+    /// Counts the caller among those who wait. A full barrier.
+    fn count_waiting(&self);
+
+    /// Has the worker queued of each CPU that gathers.
+    fn hurry_gathering(&self);
 }
 
-/// Turns a list round, and returns what was its last node.
-#[inline(always)]
-fn turned_round<B: Batch>(batch: &B, newest: Option<B::Node>) -> Option<B::Node> {
-    let (mut left, mut turned) = (newest, None);
-    while let Some(node) = left {
-        left = batch.next(node);
-        batch.set_next(node, turned);
-        turned = Some(node);
-    }
-    turned
+/// Whether a CPU may gather, which it has to announce before it looks at who waits.
+///
+/// Of a CPU that starts to gather and a task that starts to wait at least one sees the other: it is
+/// store buffering, with a full barrier on both sides.
+pub fn may_gather(waits: &impl Waits) -> bool {
+    waits.announce_gathering();
+    !waits.is_waiting()
+}
+
+/// Starts to wait: counts, and then ends the gathering of all CPUs.
+pub fn begin_wait(waits: &impl Waits) {
+    waits.count_waiting();
+    waits.hurry_gathering();
 }
