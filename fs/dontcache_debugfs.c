@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs: which writeback core is active, and whether the counter of dirty
- * dropbehind pages is right. Works on both cores.
+ * debugfs: which writeback core is active, with which policy, and whether the
+ * counter of dirty dropbehind pages is right. Works on both cores.
  */
 #include <linux/backing-dev.h>
 #include <linux/debugfs.h>
@@ -10,6 +10,8 @@
 #include <linux/percpu_counter.h>
 #include <linux/rust_writeback.h>
 #include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
 #include <linux/xarray.h>
 
 static int core_show(struct seq_file *m, void *unused)
@@ -18,6 +20,30 @@ static int core_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(core);
+
+static int policy_show(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%s\n", rust_writeback_policy());
+	return 0;
+}
+
+static ssize_t policy_write(struct file *file, const char __user *buf,
+			    size_t count, loff_t *pos)
+{
+	char name[32] = {};
+	int err;
+
+	/* The C core has no choice. */
+	if (!rust_writeback_active())
+		return -EOPNOTSUPP;
+	if (count >= sizeof(name))
+		return -EINVAL;
+	if (copy_from_user(name, buf, count))
+		return -EFAULT;
+	err = rust_writeback_set_policy(strim(name));
+	return err ?: count;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(policy);
 
 /* The pages of @mapping that are dirty and dropbehind, by their flags. */
 static unsigned long mapping_dontcache_dirty(struct address_space *mapping)
@@ -137,6 +163,7 @@ static int __init dontcache_debugfs_init(void)
 	debugfs_create_file("core", 0400, dir, NULL, &core_fops);
 	debugfs_create_file("dontcache_dirty", 0400, dir, NULL,
 			    &dontcache_dirty_fops);
+	debugfs_create_file("policy", 0600, dir, NULL, &policy_fops);
 	return 0;
 }
 late_initcall(dontcache_debugfs_init);

@@ -6,6 +6,7 @@
 #ifdef CONFIG_RUST_WRITEBACK
 
 EXPORT_SYMBOL_GPL(rust_dontcache_kick);
+EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 
 static long rust_wb_write_dontcache(struct bdi_writeback *wb, long nr_pages)
 {

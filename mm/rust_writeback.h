@@ -28,6 +28,20 @@ void rust_dontcache_moved(struct bdi_writeback *old_wb,
 void rust_dontcache_kick(struct address_space *mapping);
 s64 rust_dontcache_consume(struct bdi_writeback *wb);
 
+/* fs/dontcache_policy.rs, exported as well where file systems need it */
+void rust_dontcache_policy(struct address_space *mapping, loff_t end,
+			   ssize_t count);
+int rust_dontcache_choose_policy(const char *name);
+const char *rust_dontcache_policy_name(void);
+
+/* mm/rust_filemap_flush.h */
+int rust_filemap_flush_range_nr(struct address_space *mapping, loff_t first,
+				loff_t last, long nr_pages);
+
+/* mm/rust_writeback.c: for the whole system, at any time */
+int rust_writeback_set_policy(const char *name);
+const char *rust_writeback_policy(void);
+
 /* fs/rust_flusher.h, for tests: what the flusher does with a kick */
 long dontcache_test_flush(struct bdi_writeback *wb);
 
@@ -45,6 +59,21 @@ static inline bool rust_writeback_active(void)
 	return true;
 }
 #endif
+
+DECLARE_STATIC_KEY_FALSE(rust_writeback_policy_key);
+
+/*
+ * A DONTCACHE write put @count bytes in front of @end into @mapping. The key
+ * is off while the policy is the default, which does not ask where.
+ */
+static __always_inline void
+rust_dontcache_written(struct address_space *mapping, loff_t end, ssize_t count)
+{
+	if (static_branch_unlikely(&rust_writeback_policy_key))
+		rust_dontcache_policy(mapping, end, count);
+	else
+		rust_dontcache_kick(mapping);
+}
 
 /* A dropbehind folio of @nr pages became dirty on @wb. */
 static __always_inline bool
@@ -121,7 +150,8 @@ rust_account_dontcache_moved(struct bdi_writeback *old_wb,
 	return false;
 }
 
-static inline void rust_dontcache_kick(struct address_space *mapping)
+static inline void
+rust_dontcache_written(struct address_space *mapping, loff_t end, ssize_t count)
 {
 }
 

@@ -2,6 +2,7 @@
 
 #include <linux/backing-dev.h>
 #include <linux/bitops.h>
+#include <linux/fs.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -23,6 +24,12 @@ __rust_helper bool
 rust_helper_mapping_can_writeback(struct address_space *mapping)
 {
 	return mapping_can_writeback(mapping);
+}
+
+__rust_helper bool
+rust_helper_mapping_writeback_tagged(const struct address_space *mapping)
+{
+	return mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK);
 }
 
 __rust_helper void rust_helper_wb_get(struct bdi_writeback *wb)

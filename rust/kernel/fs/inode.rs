@@ -7,7 +7,13 @@
 use crate::{
     backing_dev::WbSection,
     bindings,
-    types::Opaque, //
+    ffi::c_long,
+    page::PAGE_SHIFT,
+    types::Opaque,
+    writeback::policy::{
+        PageCache,
+        Written, //
+    }, //
 };
 
 /// A file's inode (`struct inode`).
@@ -71,7 +77,8 @@ impl Inode {
 #[repr(transparent)]
 pub struct AddressSpace(Opaque<bindings::address_space>);
 
-// SAFETY: The methods below read what does not change while the inode lives.
+// SAFETY: The methods below read what does not change while the inode lives, or synchronise by
+// themselves.
 unsafe impl Sync for AddressSpace {}
 
 impl AddressSpace {
@@ -111,5 +118,43 @@ impl AddressSpace {
     pub fn can_writeback(&self) -> bool {
         // SAFETY: By the type invariants the inode is live, and so is its superblock's bdi.
         unsafe { bindings::mapping_can_writeback(self.as_raw()) }
+    }
+
+    /// Starts the writeback of dirty pages in `range`, and waits for none.
+    ///
+    /// What goes wrong is recorded in the page cache, for `fsync()` to tell.
+    ///
+    /// Context: sleeps.
+    ///
+    /// C counterpart: `filemap_flush_range()`.
+    #[inline]
+    pub fn flush_range(&self, range: Written) {
+        // SAFETY: The page cache and its inode are live by the type invariants, and the range is
+        // one of bytes that a file can have.
+        unsafe { bindings::filemap_flush_range(self.as_raw(), range.first(), range.last()) };
+    }
+
+    /// The same for no more pages than it takes to hold `range`. A folio is written whole.
+    ///
+    /// Context: sleeps.
+    #[inline]
+    pub fn flush_range_as_many(&self, range: Written) {
+        let pages = range.pages(PAGE_SHIFT as u32);
+        // SAFETY: As in `flush_range()`; `pages` is above zero.
+        unsafe {
+            bindings::rust_filemap_flush_range_nr(
+                self.as_raw(),
+                range.first(),
+                range.last(),
+                pages as c_long,
+            );
+        }
+    }
+}
+
+impl PageCache for AddressSpace {
+    fn is_under_writeback(&self) -> bool {
+        // SAFETY: The page cache is live by the type invariants; the tag is read in one word.
+        unsafe { bindings::mapping_writeback_tagged(self.as_raw()) }
     }
 }
