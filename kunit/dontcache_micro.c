@@ -39,7 +39,8 @@ static void clear_kick(struct subject *s)
 	clear_bit(WB_start_dontcache, &s->wb->state);
 }
 
-static void kick(struct subject *s)
+/* Has grown beyond what is inlined where the other operations are. */
+static __always_inline void kick(struct subject *s)
 {
 	generic_write_sync(&s->iocb, 1);
 }

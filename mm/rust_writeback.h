@@ -64,13 +64,15 @@ DECLARE_STATIC_KEY_FALSE(rust_writeback_policy_key);
 
 /*
  * A DONTCACHE write put @count bytes in front of @end into @mapping. The key
- * is off while the policy is the default, which does not ask where.
+ * is off while the policy is the default, which does not ask where: @end is
+ * a pointer so that it is not even read then.
  */
 static __always_inline void
-rust_dontcache_written(struct address_space *mapping, loff_t end, ssize_t count)
+rust_dontcache_written(struct address_space *mapping, const loff_t *end,
+		       ssize_t count)
 {
 	if (static_branch_unlikely(&rust_writeback_policy_key))
-		rust_dontcache_policy(mapping, end, count);
+		rust_dontcache_policy(mapping, *end, count);
 	else
 		rust_dontcache_kick(mapping);
 }
@@ -151,7 +153,8 @@ rust_account_dontcache_moved(struct bdi_writeback *old_wb,
 }
 
 static inline void
-rust_dontcache_written(struct address_space *mapping, loff_t end, ssize_t count)
+rust_dontcache_written(struct address_space *mapping, const loff_t *end,
+		       ssize_t count)
 {
 }
 
