@@ -96,13 +96,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _SYS_CACHESTAT = 451
 
 
-def cached_pages(fd: int, length: int = 0, start: int = 0) -> int:
-    """Pages of the file, or of a part of it, that are in the page cache; the length 0 goes to its end."""
+def cachestat(fd: int, length: int = 0, start: int = 0) -> _Cachestat:
+    """The page cache of the file, or of a part of it; the length 0 goes to its end."""
     stat = _Cachestat()
     part = _CachestatRange(start, length)
     if _libc.syscall(_SYS_CACHESTAT, fd, ctypes.byref(part), ctypes.byref(stat), 0):
         raise OSError(ctypes.get_errno(), "cachestat")
-    return int(stat.cache)
+    return stat
+
+
+def cached_pages(fd: int, length: int = 0, start: int = 0) -> int:
+    """Pages of the file, or of a part of it, that are in the page cache."""
+    return int(cachestat(fd, length, start).cache)
 
 
 def counter(device: str = NVME) -> tuple[int, int]:
