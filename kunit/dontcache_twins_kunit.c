@@ -120,16 +120,21 @@ enum op {
 	NR_OPS
 };
 
-/* The end of a DONTCACHE write. */
-static void twin_kick(struct twin *twin)
+/* The end of a DONTCACHE write of @count bytes, which ended at @end. */
+static void twin_written(struct twin *twin, loff_t end, ssize_t count)
 {
 	struct kiocb iocb = {
 		.ki_filp	= twin->file,
 		.ki_flags	= IOCB_DONTCACHE,
-		.ki_pos		= PAGE_SIZE,
+		.ki_pos		= end,
 	};
 
-	generic_write_sync(&iocb, PAGE_SIZE);
+	generic_write_sync(&iocb, count);
+}
+
+static void twin_kick(struct twin *twin)
+{
+	twin_written(twin, PAGE_SIZE, PAGE_SIZE);
 }
 
 static void twin_write(struct twin *twin, pgoff_t index, fgf_t fgp)
@@ -331,6 +336,72 @@ static void kick_without_wb_does_nothing(struct kunit *test)
 	twin_exit(&twin);
 }
 
+/* What is left after a write of three pages, which lie in four of eight. */
+static const struct policy_case {
+	const char	*policy;
+	bool		busy;	/* another page is under writeback */
+	s64		dirty;
+	bool		pending;
+} policy_cases[] = {
+	{ "kick",		false,	8,	true },
+	{ "kick",		true,	8,	true },
+	{ "inline",		false,	4,	false },
+	{ "inline",		true,	4,	false },
+	{ "rate-limited",	false,	5,	false },
+	{ "rate-limited",	true,	8,	false },
+	{ "none",		false,	8,	false },
+	{ "none",		true,	8,	false },
+};
+
+static void each_policy_has_its_way(struct kunit *test)
+{
+	set_core(CORE_RUST);
+	for (int i = 0; i < ARRAY_SIZE(policy_cases); i++) {
+		const struct policy_case *c = &policy_cases[i];
+		struct folio *busy = NULL;
+		struct snapshot shot;
+		struct twin twin;
+		s64 truth;
+
+		KUNIT_ASSERT_EQ(test, rust_writeback_set_policy(c->policy), 0);
+		KUNIT_EXPECT_STREQ(test, rust_writeback_policy(), c->policy);
+		twin_init(test, &twin);
+		for (pgoff_t index = 0; index < 8; index++)
+			twin_write(&twin, index, FGP_DONTCACHE);
+		if (c->busy) {
+			twin_write(&twin, 8, 0);
+			busy = twin_lock(&twin, 8);
+			KUNIT_ASSERT_NOT_NULL(test, busy);
+			folio_clear_dirty_for_io(busy);
+			folio_start_writeback(busy);
+			folio_unlock(busy);
+		}
+
+		twin_written(&twin, 5 * PAGE_SIZE + PAGE_SIZE / 2, 3 * PAGE_SIZE);
+		truth = twin_snapshot(&twin, 0, &shot);
+		KUNIT_EXPECT_EQ_MSG(test, truth, c->dirty, "%s, busy %d",
+				    c->policy, c->busy);
+		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], truth);
+		KUNIT_EXPECT_EQ_MSG(test, shot.pending, c->pending, "%s, busy %d",
+				    c->policy, c->busy);
+		if (busy)
+			folio_end_writeback(busy);
+		twin_exit(&twin);
+	}
+}
+
+/* What is no policy is refused, and leaves the one there was. */
+static void no_policy_is_none(struct kunit *test)
+{
+	set_core(CORE_RUST);
+	KUNIT_ASSERT_EQ(test, rust_writeback_set_policy("inline"), 0);
+	KUNIT_EXPECT_EQ(test, rust_writeback_set_policy("nonsense"), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rust_writeback_set_policy(""), -EINVAL);
+	KUNIT_EXPECT_STREQ(test, rust_writeback_policy(), "inline");
+	set_core(CORE_C);
+	KUNIT_EXPECT_STREQ(test, rust_writeback_policy(), "kick");
+}
+
 /* All pages of a large folio count, and none of them is left in a batch. */
 static void large_folio_counts_its_pages(struct kunit *test)
 {
@@ -369,6 +440,7 @@ static int dontcache_twins_init(struct kunit *test)
 
 static void dontcache_twins_exit(struct kunit *test)
 {
+	rust_writeback_set_policy("kick");
 	set_core(core_before ? CORE_RUST : CORE_C);
 }
 
@@ -376,6 +448,8 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE_SLOW(twins_stay_alike),
 	KUNIT_CASE(kick_reaches_the_flusher),
 	KUNIT_CASE(kick_without_wb_does_nothing),
+	KUNIT_CASE(each_policy_has_its_way),
+	KUNIT_CASE(no_policy_is_none),
 	KUNIT_CASE(large_folio_counts_its_pages),
 	{}
 };
