@@ -10,7 +10,7 @@ import sys
 from .errors import run_main
 
 TARGETS = {
-    "run": ("compare", "compare the two cores and write build/report/"),
+    "run": ("bench.short", "compare the two cores and write build/report/"),
     "test": ("tests", "run all tests"),
     "kernel": ("kernel", "build build/bzImage and build/.config"),
     "kunit": ("kunit", "run the KUnit suites"),

@@ -147,7 +147,7 @@ def linters() -> list[Linter]:
         Linter("clippy in the kernel", placed, clippy_kernel),
         Linter("checkpatch", code_files(".c", ".h") + wiring.patches(), checkpatch),
         Linter("shellcheck", shell_files(), shellcheck),
-        Linter("mypy", sorted((paths.TOOLS / "rust_writeback").glob("*.py")), mypy),
+        Linter("mypy", sorted((paths.TOOLS / "rust_writeback").rglob("*.py")), mypy),
     ]
 
 

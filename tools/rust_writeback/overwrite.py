@@ -17,7 +17,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from . import guest, paths, plots, steps
+from . import guest, paths, steps
+from .bench import plots
 from .errors import Failure
 
 SOURCE = paths.TOOLS / "guest" / "overwrite.c"

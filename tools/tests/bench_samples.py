@@ -7,30 +7,41 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rust_writeback import jobs, results
+from rust_writeback.bench import jobs, results
+from rust_writeback.bench.variants import Variant
 
 
 def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[str, Any]:
     """fio's json+ of a run as it was planned; speed divides every time."""
-    quick = scenario.ios_per_job - scenario.ios_per_job // 10
-    bins = {str(round(100_000 / speed)): quick, str(round(900_000 / speed)): scenario.ios_per_job - quick}
-    write = {
-        "io_bytes": scenario.ios_per_job * scenario.block,
-        "total_ios": scenario.ios_per_job,
-        "runtime": round(1000 / speed),
-        "clat_ns": {"N": scenario.ios_per_job, "bins": bins},
-    }
-    job = {"jobname": scenario.name, "error": 0, "job options": {}, "usr_cpu": 1.0, "sys_cpu": 2.0, "write": write}
-    variables = jobs.MODES[mode]
-    return {
-        "fio version": "fio-3.39",
-        "global options": {"direct": variables["BENCH_DIRECT"], "uncached": variables["BENCH_UNCACHED"]},
-        "jobs": [job] * scenario.jobs,
-    }
+    found = []
+    for section in scenario.sections:
+        ios = section.ios_per_job or 500
+        quick = ios - ios // 10
+        bins = {str(round(100_000 / speed)): quick, str(round(900_000 / speed)): ios - quick}
+        traffic = {
+            "io_bytes": ios * section.block,
+            "total_ios": ios,
+            "runtime": round(1000 / speed),
+            "clat_ns": {"N": ios, "bins": bins},
+        }
+        nothing = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "clat_ns": {"N": 0}}
+        direct, uncached = section.mode(mode)
+        job = {
+            "jobname": section.name,
+            "error": 0,
+            "job options": {"direct": direct, "uncached": uncached},
+            "usr_cpu": 1.0,
+            "sys_cpu": 2.0,
+            "read": traffic if section.reads else nothing,
+            "write": nothing if section.reads else traffic,
+        }
+        found += [job] * section.jobs
+    return {"fio version": "fio-3.39", "global options": {}, "jobs": found}
 
 
-def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
+def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
     """All lines of one boot."""
+    core, _, policy = variant.partition("-")
     lines: list[dict[str, Any]] = [
         {
             "kind": "guest",
@@ -42,23 +53,40 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
         }
     ]
     for step in steps:
-        peak = 700 if step.mode == "dontcache" else 0
-        dirty = 0 if step.mode == "direct" else 1000
+        scenario, mode = step.load.scenario, step.load.mode
+        uncached = any(section.uncached(mode) for section in scenario.sections)
+        writes = not all(section.reads for section in scenario.sections)
+        peak = 700 if uncached and writes else 0
+        dirty = 0 if mode == "direct" else 1000
+        cached = 0 if uncached or mode == "direct" else 50000
+        used = {"context_switches": 900, "worker_seconds": 0.4, "device_read": 0}
+        used |= {"device_written": scenario.written, "device_writes": scenario.written >> 18}
         lines.append(
             {
                 "kind": "step",
-                "scenario": step.scenario.name,
-                "mode": step.mode,
+                "scenario": scenario.name,
+                "mode": mode,
+                "policy": policy,
                 "status": 0,
-                "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(step.scenario, step.mode, speed), indent=1),
-                "samples": [[0.0, 0, 0, 0], [0.1, dirty, 20, peak]],
+                "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, mode, speed), indent=1),
+                "samples": [[0.0, 0, 0, 0, 9000, 0, 0], [0.6, dirty, 20, peak, 9500, 0, 40 << 20]],
                 "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
                 "counter_before": [0, 0],
                 "counter_at_end": [0, 0],
                 "counter_after": [0, 0],
-                "cached_after": {"cache": 0 if step.mode == "dontcache" else 5000, "files": step.scenario.jobs},
+                "cached_at_end": {"cache": cached, "files": scenario.files},
+                "cached_after": {"cache": cached // 10, "files": scenario.files},
                 "sync_seconds": 0.1,
+                "used": used,
+                "used_with_sync": used,
+                "memory_group": {},
             }
         )
     lines.append({"kind": "end", "core": core})
     return lines
+
+
+def variant(name: str) -> Variant:
+    """The variant of this name."""
+    core, _, policy = name.partition("-")
+    return Variant(core, policy or "kick")

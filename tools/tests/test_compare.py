@@ -3,22 +3,32 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import boot
-from rust_writeback import compare, jobs, kernel, paths, results, vm
+from bench_samples import boot, variant
+from rust_writeback import kernel, paths, vm
+from rust_writeback.bench import catalogue, jobs, results, short
 from rust_writeback.errors import Failure
 
-SCENARIOS = jobs.load(Path(__file__).parents[1] / "fio")
-STEPS = results.plan(SCENARIOS, ["buffered", "dontcache"])
+FOLDER = Path(__file__).parents[1] / "fio"
+RUST = variant("rust")
+
+
+def select(place: str, modes: Any, names: Any) -> list[catalogue.Load]:
+    """What the catalogue has, from the job files beside these tests."""
+    return catalogue_select(place, modes, names, FOLDER)
+
+
+catalogue_select = catalogue.select
+STEPS = results.plan(select("xfs", ["buffered", "dontcache"], catalogue.SHORT))
 
 
 def test_files_stay_only_for_the_load_that_overwrites_them() -> None:
-    assert [(step.scenario.name, step.keep) for step in STEPS[:4]] == [
+    assert [(step.load.scenario.name, step.keep) for step in STEPS[:4]] == [
         ("sequential", True),
         ("random", False),
         ("writers-4", False),
@@ -27,7 +37,7 @@ def test_files_stay_only_for_the_load_that_overwrites_them() -> None:
 
 
 def test_a_good_boot_is_accepted() -> None:
-    measurements = results.accept(boot("rust", STEPS), STEPS, 1, "rust")
+    measurements = results.accept(boot("rust", STEPS), STEPS, 1, RUST)
     assert len(measurements) == 8
     dontcache = next(m for m in measurements if (m.scenario, m.mode) == ("writers-32", "dontcache"))
     assert (dontcache.peak_dirty_pages, dontcache.counter_peak, dontcache.counter_after) == (1000, 700, 0)
@@ -52,7 +62,7 @@ def spoiled(what: str) -> list[dict[str, Any]]:
     elif what == "lost step":
         del lines[3]
     elif what == "counter still":
-        dontcache["samples"] = [[0.0, 0, 0, 0], [0.1, 900, 0, 0]]
+        dontcache["samples"] = [[0.0, 0, 0, 0, 0, 0, 0], [0.1, 900, 0, 0, 0, 0, 0]]
         dontcache["dontcache_rounds"] = {"rounds": 0, "most_pages": 0}
     elif what == "counter moved":
         buffered["samples"][1][3] = 1
@@ -89,15 +99,15 @@ def spoiled(what: str) -> list[dict[str, Any]]:
 )
 def test_what_proves_nothing_is_refused(what: str, words: str) -> None:
     with pytest.raises(Failure, match=words) as caught:
-        results.accept(spoiled(what), STEPS, 2, "rust")
+        results.accept(spoiled(what), STEPS, 2, RUST)
     assert "\n" not in str(caught.value)
 
 
 def test_a_round_of_the_flusher_proves_what_the_samples_missed() -> None:
     lines = boot("rust", STEPS)
-    lines[5]["samples"] = [[0.0, 0, 0, 0], [0.1, 900, 0, 0]]
+    lines[5]["samples"] = [[0.0, 0, 0, 0, 0, 0, 0], [0.1, 900, 0, 0, 0, 0, 0]]
     lines[5]["dontcache_rounds"] = {"rounds": 1, "most_pages": 800}
-    assert results.accept(lines, STEPS, 1, "rust")[4].counter_peak == 800
+    assert results.accept(lines, STEPS, 1, RUST)[4].counter_peak == 800
 
 
 def test_a_counter_that_is_left_over_is_reported_and_does_not_count_as_movement() -> None:
@@ -107,7 +117,7 @@ def test_a_counter_that_is_left_over_is_reported_and_does_not_count_as_movement(
         line["counter_after"] = [7, 0]
         for row in line["samples"]:
             row[3] = 5
-    measurements = results.accept(lines, STEPS, 1, "c")
+    measurements = results.accept(lines, STEPS, 1, variant("c"))
     assert measurements[0].counter_after == 2
 
 
@@ -117,26 +127,25 @@ def test_a_line_that_is_cut_ends_what_is_believed() -> None:
 
 
 def whole_comparison(monkeypatch: pytest.MonkeyPatch, folder: Path, arguments: list[str], core_of: Any = None) -> list[str]:
-    """Run compare.main with boots that are made up; the cores in the order in which they were booted."""
+    """Run short.main with boots that are made up; the cores in the order in which they were booted."""
     order: list[str] = []
 
     def run(options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
         order.append(options.core)
-        plan = json.loads(command[3])
-        by_name = {scenario.name: scenario for scenario in SCENARIOS}
-        steps = [results.Step(by_name[step["scenario"]], step["mode"], step["keep"]) for step in plan["steps"]]
+        plan = json.loads(command[-1])
+        loads = {(load.scenario.name, load.mode): load for load in select("xfs", catalogue.ALL_MODES, catalogue.SHORT)}
+        steps = [results.Step(loads[step["scenario"], step["mode"]], step["keep"]) for step in plan["steps"]]
         core = core_of(options.core) if core_of else options.core
         speed = 1.0 + 0.01 * len(order) + (0.5 if core == "rust" else 0)
         stdout("".join(json.dumps(line) + "\n" for line in boot(core, steps, speed)).encode())
         return vm.VmResult(0, b"", b"", folder / "log", "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, False, 5.0)
 
     monkeypatch.setattr(vm, "run", run)
-    monkeypatch.setattr(compare, "DRIVER", Path(__file__).parents[1] / "guest" / "bench.py")
     monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
-    monkeypatch.setattr(jobs, "load", lambda: SCENARIOS)
+    monkeypatch.setattr(catalogue, "select", select)
     monkeypatch.setattr(kernel, "ensure", lambda: None)
     monkeypatch.setattr(paths, "PROJECT", folder)
-    assert compare.main(["--report", str(folder / "report"), *arguments]) == 0
+    assert short.main(["--report", str(folder / "report"), *arguments]) == 0
     return order
 
 
@@ -163,35 +172,59 @@ def test_more_memory_than_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
         whole_comparison(monkeypatch, tmp_path, ["--mem", "256M"])
 
 
-def driver() -> Any:
-    """The guest's driver as a module."""
-    path = Path(__file__).parents[1] / "guest" / "bench.py"
-    spec = importlib.util.spec_from_file_location("guest_bench", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
+
+from bench import kernel as files  # noqa: E402
+from bench import pages, usage  # noqa: E402
 
 
 def test_the_driver_reads_the_counter_of_its_own_bdi() -> None:
-    bench = driver()
     text = b"7:0 1 2\n259:1 30 40\n259:10 5 6\n"
-    assert bench.counter(text, b"259:1") == (30, 40)
-    with pytest.raises(bench.Refused, match="no line for 259:2"):
-        bench.counter(text, b"259:2")
+    assert files.counter(text, b"259:1") == (30, 40)
+    with pytest.raises(files.Refused, match="no line for 259:2"):
+        files.counter(text, b"259:2")
 
 
 def test_the_driver_reads_one_value_of_vmstat() -> None:
-    bench = driver()
     text = b"nr_free_pages 9\nnr_dirty_threshold 7\nnr_dirty 42\nnr_writeback_temp 1\nnr_writeback 3\n"
-    assert bench.vmstat(text, b"nr_dirty") == 42
-    assert bench.vmstat(text, b"nr_writeback") == 3
+    assert files.vmstat(text, b"nr_dirty") == 42
+    assert files.vmstat(text, b"nr_writeback") == 3
+
+
+def test_the_driver_reads_what_a_device_has_done() -> None:
+    stat = b"  10 0 80 3  7 2 4096 9  0 5 6 1 0 8 2 0 0\n"
+    assert files.transferred(stat) == {"read": 80 * 512, "written": 4096 * 512, "writes": 7}
+
+
+def test_the_driver_counts_context_switches() -> None:
+    assert files.context_switches(b"cpu 1 2\nintr 5 6\nctxt 1234\nbtime 5\n") == 1234
+
+
+@pytest.mark.parametrize(
+    ("stat", "ticks"),
+    [
+        ("9 (kworker/u8:3-fl) S) I 2 0 0 0 -1 69238880 0 0 0 0 5 70 0 0 20 0", 75),
+        ("9 (fio) R 2 0 0 0 -1 69238880 0 0 0 0 5 70 0 0 20 0", None),
+    ],
+)
+def test_the_driver_knows_the_time_of_kworkers(stat: str, ticks: int | None) -> None:
+    assert usage.worker_ticks(stat) == ticks
+
+
+def test_a_worker_that_was_not_there_began_at_nothing() -> None:
+    device = {"read": 0, "written": 0, "writes": 0}
+    before = usage.Usage(10, {"1": 50, "2": 7}, device)
+    after = usage.Usage(25, {"1": 60, "3": 5}, {"read": 1, "written": 2, "writes": 3})
+    found = after.since(before)
+    assert (found["context_switches"], found["worker_seconds"]) == (15, 15 / usage.TICKS)
+    assert (found["device_read"], found["device_written"], found["device_writes"]) == (1, 2, 3)
 
 
 def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(bytes(3 * 4096 + 1))
+    file = tmp_path / "file"
+    file.write_bytes(bytes(3 * 4096 + 1))
     try:
-        found = driver().cached_pages(str(tmp_path))
+        found = pages.cached_pages([str(file)])
     except Exception as error:
         pytest.skip(f"this kernel has no cachestat: {error}")
     assert (found["cache"], found["files"]) == (4, 1)
@@ -199,4 +232,4 @@ def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:
 
 def test_no_pairs_are_refused() -> None:
     with pytest.raises(Failure, match="--pairs"):
-        compare.parse(["--pairs", "0"])
+        short.parse(["--pairs", "0"])

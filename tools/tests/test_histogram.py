@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rust_writeback import histogram
+from rust_writeback.bench import histogram
 
 
 def fio(folder: Path, *arguments: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from rust_writeback import stats
+from rust_writeback.bench import stats
 
 
 def test_known_interval() -> None:

@@ -13,22 +13,30 @@ from typing import Any
 
 import jinja2
 
+from ..steps import write_whole
 from . import plots, table
 from .results import Measurement
-from .steps import write_whole
-from .summary import NAMES, Group, verdicts
+from .summary import SHORT, Group, Metric, verdicts
+from .variants import title
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 CAPTIONS = {
     "ratios": (
-        "Rust/C with 95 % intervals",
+        "Ratios with 95 % intervals",
         "Left of the line Rust has the smaller figure, right of it the larger. Grey: no difference shown.",
     ),
     "bandwidth": ("Bandwidth", "Bars: geometric mean over the boots. Points: single boots."),
     "latency": ("Completion latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
-    "dirty": ("Dirty memory and the counter while fio runs", "One line a boot, sampled in the guest."),
+    "throughput": ("What the device moved while fio ran", "Read and written, over half a second each; one line a boot."),
+    "dirty": ("Dirty memory while fio runs", "One line a boot, sampled in the guest."),
+    "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
 }
+
+Tables = Sequence[tuple[str, Sequence[Metric]]]
+"""The tables of a report: what each is about, and its columns."""
+
+SHORT_TABLES: Tables = (("", SHORT),)
 
 
 def write(
@@ -37,24 +45,30 @@ def write(
     boots: Sequence[dict[str, Any]],
     measurements: Sequence[Measurement],
     groups: Sequence[Group],
+    tables: Tables = SHORT_TABLES,
+    notes: Sequence[str] = (),
 ) -> None:
-    """Write all files, each of them whole or not at all; the page comes last."""
+    """Write all files, each of them whole or not at all; the page comes last.
+
+    The notes come after the verdicts: what could not be reported, and why it ended.
+    """
     titles = {scenario["name"]: scenario["title"] for scenario in setup["scenarios"]}
-    drawn = plots.draw(groups, measurements, titles)
+    said = [*verdicts(groups), *notes]
+    drawn = plots.draw(groups, measurements, titles, list(CAPTIONS))
     for name, svg in drawn.items():
         write_whole(folder / f"{name}.svg", '<?xml version="1.0" encoding="utf-8"?>\n' + svg)
     document = {
-        "format": 1,
+        "format": 2,
         "units": {"bandwidth": "10^6 bytes a second", "latency bins": "nanoseconds", "pages": "4096 bytes"},
         "setup": setup,
-        "verdicts": verdicts(groups),
+        "verdicts": said,
         "summary": [summary(group) for group in groups],
         "boots": list(boots),
         "measurements": [measurement(m) for m in measurements],
     }
     write_whole(folder / "results.json", json.dumps(document, indent=1) + "\n")
-    write_whole(folder / "report.md", markdown(groups, setup))
-    write_whole(folder / "index.html", page(groups, setup, drawn))
+    write_whole(folder / "report.md", markdown(groups, setup, tables, said))
+    write_whole(folder / "index.html", page(groups, setup, drawn, tables, said))
 
 
 def summary(group: Group) -> dict[str, Any]:
@@ -62,26 +76,34 @@ def summary(group: Group) -> dict[str, Any]:
     cells = {}
     for cell in group.cells:
         figures: dict[str, Any] = {"unit": cell.metric.unit, **cell.values, "boots": cell.boots}
-        if cell.ratio:
-            single = cell.ratio.pairs == 1
-            figures["ratio"] = {
-                "estimate": cell.ratio.estimate,
-                "low": None if single else cell.ratio.low,
-                "high": None if single else cell.ratio.high,
-                "pairs": cell.ratio.pairs,
-                "verdict": "one pair" if single else cell.ratio.verdict(),
+        figures["ratios"] = {
+            variant: {
+                "estimate": ratio.estimate,
+                "low": None if ratio.pairs == 1 else ratio.low,
+                "high": None if ratio.pairs == 1 else ratio.high,
+                "pairs": ratio.pairs,
+                "verdict": "one pair" if ratio.pairs == 1 else ratio.verdict(title(variant)),
             }
+            for variant, ratio in cell.ratios.items()
+        }
         cells[cell.metric.name] = figures
-    return {"scenario": group.scenario, "mode": group.mode, "pairs": group.pairs, "figures": cells}
+    return {
+        "scenario": group.scenario,
+        "mode": group.mode,
+        "place": group.place,
+        "pairs": group.pairs,
+        "figures": cells,
+    }
 
 
 def measurement(m: Measurement) -> dict[str, Any]:
     """One step of one boot, with every value that the summary was made from."""
     return {
         "pair": m.pair,
-        "core": m.core,
+        "variant": m.variant,
         "scenario": m.scenario,
         "mode": m.mode,
+        "place": m.place,
         "mb_per_s": m.outcome.mb_per_s,
         "bytes": m.outcome.bytes,
         "ios": m.outcome.ios,
@@ -95,35 +117,44 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "counter_after_pages": m.counter_after,
         "true_after_pages": m.true_after,
         "sync_seconds": m.sync_seconds,
+        "used": m.used,
+        "device": m.device,
+        "memory_group": m.memory_group,
         "samples": m.samples,
         "jobs": m.outcome.jobs,
     }
 
 
-def markdown(groups: Sequence[Group], setup: dict[str, Any]) -> str:
-    """The table, its legend and how it was obtained, for a README."""
-    lines = [table.markdown(groups), table.LEGEND, ""]
-    lines += [f"- {verdict}" for verdict in verdicts(groups)]
+def markdown(groups: Sequence[Group], setup: dict[str, Any], tables: Tables, said: Sequence[str]) -> str:
+    """The tables, their legend and how they were obtained, for a README or a mail."""
+    lines = []
+    for heading, metrics in tables:
+        lines += [*([f"{heading}:", ""] if heading else []), table.markdown(groups, metrics)]
+    lines += [table.LEGEND, ""]
+    lines += [f"- {verdict}" for verdict in said]
+    names = ", ".join(title(variant) for variant in setup["variants"])
     lines += [
         "",
         f"Obtained by `{setup['command']}` at revision {setup['revision']}: {setup['pairs']} pairs of boots"
-        f" ({', '.join(NAMES.values())}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
+        f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
         f" accelerator {setup['accelerator']}, {setup['cpus']} CPUs, {setup['memory']} of memory,"
-        f" {setup['file_system']} on an emulated NVMe drive limited to {setup['drive']}.",
+        f" {setup['places']} on an emulated NVMe drive limited to {setup['drive']}.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def page(groups: Sequence[Group], setup: dict[str, Any], drawn: dict[str, str]) -> str:
+def page(
+    groups: Sequence[Group], setup: dict[str, Any], drawn: dict[str, str], tables: Tables, said: Sequence[str]
+) -> str:
     """The HTML page."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
     )
     return environment.get_template("report.html").render(
         setup=setup,
-        verdicts=verdicts(groups),
-        header=table.header(),
-        rows=table.rows(groups),
+        verdicts=said,
+        variants=", ".join(title(variant) for variant in setup["variants"]),
+        tables=[(heading, table.header(groups, metrics), table.rows(groups, metrics)) for heading, metrics in tables],
         legend=table.LEGEND,
         plots=drawn,
         captions=CAPTIONS,

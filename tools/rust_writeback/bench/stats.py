@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from scipy import stats  # type: ignore[import-untyped]
 
 CONFIDENCE = 0.95
+NARROW = 0.1
+"""The width of an interval, as a share of the ratio, that is good enough."""
+
 NO_DIFFERENCE = "no difference shown"
 
 
@@ -32,11 +35,16 @@ class Ratio:
         """Does the interval exclude 1?"""
         return not self.low <= 1.0 <= self.high
 
-    def verdict(self) -> str:
+    @property
+    def narrow(self) -> bool:
+        """Is the interval so narrow that more pairs are not worth their time?"""
+        return self.high - self.low < NARROW * self.estimate
+
+    def verdict(self, name: str = "Rust") -> str:
         """In words, without a judgement on which direction is the better one."""
         if not self.shown:
             return NO_DIFFERENCE
-        return "Rust higher" if self.estimate > 1 else "Rust lower"
+        return f"{name} {'higher' if self.estimate > 1 else 'lower'}"
 
     def __str__(self) -> str:
         if math.isinf(self.high):

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files of the kernel: reading them, writing them, and taking figures out of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+DEBUGFS = os.environ.get("BENCH_DEBUGFS", "/sys/kernel/debug/rust_writeback")
+TRACING = "/sys/kernel/tracing"
+SECTOR = 512
+
+
+class Refused(Exception):
+    """There is no result, and this is why."""
+
+
+def say(kind: str, **fields: Any) -> None:
+    """One line for the host."""
+    sys.stdout.write(json.dumps({"kind": kind, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def read(path: str) -> str:
+    """A small file, without the newline at its end."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read().strip()
+
+
+def write(path: str, text: str, mode: str = "w") -> None:
+    """One value into a file of the kernel."""
+    with open(path, mode, encoding="ascii") as file:
+        file.write(text)
+
+
+def counter(text: bytes, bdi: bytes) -> tuple[int, int]:
+    """COUNTED and TRUE of one bdi: what the counter claims, what a walk finds."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0] == bdi:
+            return int(words[1]), int(words[2])
+    raise Refused(f"dontcache_dirty has no line for {bdi.decode()}")
+
+
+def counter_now(bdi: bytes) -> tuple[int, int]:
+    """The counter at this moment."""
+    with open(f"{DEBUGFS}/dontcache_dirty", "rb") as file:
+        return counter(file.read(), bdi)
+
+
+def vmstat(text: bytes, name: bytes) -> int:
+    """One value of /proc/vmstat, without taking all the others apart."""
+    start = text.index(b"\n" + name + b" ") + len(name) + 2
+    return int(text[start : text.index(b"\n", start)])
+
+
+def pages_migrated() -> int:
+    """Pages that compaction has moved so far: folios that move keep or lose their flags."""
+    with open("/proc/vmstat", "rb") as file:
+        text = file.read()
+    return vmstat(text, b"pgmigrate_success") if b"\npgmigrate_success " in text else 0
+
+
+def transferred(stat: bytes) -> dict[str, int]:
+    """What a device has done so far, from its stat file: bytes, and writes as the device got them."""
+    words = stat.split()
+    return {"read": int(words[2]) * SECTOR, "written": int(words[6]) * SECTOR, "writes": int(words[4])}
+
+
+def context_switches(text: bytes) -> int:
+    """The context switches that /proc/stat has counted on all CPUs."""
+    start = text.index(b"\nctxt ") + 6
+    return int(text[start : text.index(b"\n", start)])

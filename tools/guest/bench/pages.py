@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How many pages of a file the page cache holds, by cachestat(2)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable
+
+from .kernel import Refused
+
+SYS_CACHESTAT = 451
+
+
+class Range(ctypes.Structure):
+    """struct cachestat_range."""
+
+    _fields_ = [("offset", ctypes.c_uint64), ("length", ctypes.c_uint64)]
+
+
+class Cachestat(ctypes.Structure):
+    """struct cachestat."""
+
+    _fields_ = [
+        (name, ctypes.c_uint64) for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")
+    ]
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def cached_pages(files: Iterable[str]) -> dict[str, int]:
+    """The pages of all these files together."""
+    total = {"cache": 0, "dirty": 0, "writeback": 0, "files": 0}
+    for path in files:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            whole, found = Range(0, 0), Cachestat()
+            if LIBC.syscall(SYS_CACHESTAT, descriptor, ctypes.byref(whole), ctypes.byref(found), 0):
+                raise Refused(f"cachestat failed: {os.strerror(ctypes.get_errno())}")
+            total["cache"] += found.cache
+            total["dirty"] += found.dirty
+            total["writeback"] += found.writeback
+            total["files"] += 1
+        finally:
+            os.close(descriptor)
+    return total
+
+
+def forget(files: Iterable[str]) -> None:
+    """Take clean pages of these files out of the cache.
+
+    drop_caches would take fio itself out of the cache as well.
+    """
+    for path in files:
+        descriptor = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)

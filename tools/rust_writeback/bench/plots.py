@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The plots of the report, as SVG that needs no other file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib
+
+matplotlib.use("svg")
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from . import histogram
+from .results import COUNTED, DIRTY, PAGE, READ, WRITTEN, Measurement
+from .summary import MAIN, Cell, Group
+from .variants import title
+
+COLOURS = {
+    "c": "#0072b2",
+    "rust": "#d55e00",
+    "rust-inline": "#009e73",
+    "rust-rate-limited": "#cc79a7",
+    "rust-none": "#b09000",
+}
+"""Told apart by everyone, and the first two in grey, too."""
+
+CORES = ("c", "rust")
+
+STYLES = {"buffered": "--", "dontcache": "-", "direct": ":"}
+
+COLUMNS = 4
+"""How many plots stand side by side."""
+
+STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "figure.constrained_layout.use": True,
+}
+
+
+Panel = tuple[str, str]
+"""A scenario, or a section of one, and where it ran."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What all plots of a report are made from."""
+
+    groups: Sequence[Group]
+    measurements: Sequence[Measurement]
+    panels: dict[Panel, str]
+    """each with its title"""
+    variants: tuple[str, ...]
+
+    def steps(self) -> dict[Panel, str]:
+        """One panel for each step: what was sampled is the same for all its sections."""
+        first = {(m.scenario, m.place) for m in self.measurements if m.first}
+        return {panel: text.partition(": ")[0] for panel, text in self.panels.items() if panel in first}
+
+    def of(self, panel: Panel) -> list[Measurement]:
+        """What was measured there."""
+        return [m for m in self.measurements if (m.scenario, m.place) == panel]
+
+    def modes(self) -> list[str]:
+        """The modes that a plot over time or of latency has."""
+        return [mode for mode in ("buffered", "dontcache") if any(m.mode == mode for m in self.measurements)]
+
+
+def draw(
+    groups: Sequence[Group], measurements: Sequence[Measurement], titles: dict[str, str], names: Sequence[str]
+) -> dict[str, str]:
+    """The plots of these names: name -> an <svg> element."""
+    places = {group.place for group in groups}
+    panels = {}
+    for group in groups:
+        text = titles.get(group.scenario, group.scenario)
+        panels[group.scenario, group.place] = f"{text}, {group.place}" if len(places) > 1 else text
+    drawing = Drawing(groups, measurements, panels, groups[0].variants if groups else ())
+    with plt.rc_context(STYLE):
+        return {name: _svg(name, PLOTS[name](drawing)) for name in names}
+
+
+def draw_curves(offsets: Sequence[float], curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """What a write costs over where it lands: a panel for each title, a line for each core."""
+    with plt.rc_context(STYLE):
+        figure, panels = _panels(list(curves.values()), 3.2)
+        for axes, (title, lines) in zip(panels, curves.items(), strict=True):
+            for core, width in zip(CORES, (3.5, 1.2), strict=True):  # equal lines are both seen
+                axes.plot(offsets, lines[core], ".-", color=COLOURS[core], linewidth=width, markersize=2.5 * width)
+            axes.set_ylim(bottom=0)
+            axes.set_xticks(np.linspace(0, max(offsets) + 1, 5))
+            axes.set_title(title)
+            axes.set_xlabel("offset in the folio, KiB")
+        panels[0].set_ylabel("instructions of a pwrite of 1 KiB")
+        _legend(figure)
+        return _svg("overwrite", figure)
+
+
+def _svg(name: str, figure: Figure) -> str:
+    text = io.StringIO()
+    # A fixed salt and no date: the same figures make the same file.
+    with plt.rc_context({"svg.hashsalt": name}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _panels(what: Sequence[object], height: float, columns: int = COLUMNS) -> tuple[Figure, list[Axes]]:
+    """A plot for each, in rows; height is a row's."""
+    columns = max(1, min(columns, len(what)))
+    rows = max(1, -(-len(what) // columns))
+    figure, axes = plt.subplots(rows, columns, figsize=(11, height * rows), squeeze=False)
+    flat = [panel for row in axes for panel in row]
+    for panel in flat[len(what) :]:
+        panel.set_axis_off()
+    for row in axes[:, 0]:
+        row.set_gid("first")
+    return figure, flat[: max(1, len(what))]
+
+
+def _ylabel(panels: Sequence[Axes], text: str) -> None:
+    """A label on the first plot of each row."""
+    for axes in panels:
+        if axes.get_gid() == "first":
+            axes.set_ylabel(text)
+
+
+def _legend(
+    figure: Figure, modes: Sequence[str] = (), extra: Sequence[Line2D] = (), variants: Sequence[str] = CORES
+) -> None:
+    handles = [Line2D([], [], color=COLOURS[variant], linewidth=3, label=title(variant)) for variant in variants]
+    handles += [Line2D([], [], color="#444444", linestyle=STYLES[mode], label=mode) for mode in modes]
+    handles += extra
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+
+
+def _bandwidth(drawing: Drawing) -> Figure:
+    figure, panels = _panels(list(drawing.panels), 3.0)
+    width = 0.76 / max(1, len(drawing.variants))
+    for axes, (panel, text) in zip(panels, drawing.panels.items(), strict=True):
+        chosen = [group for group in drawing.groups if (group.scenario, group.place) == panel]
+        for index, variant in enumerate(drawing.variants):
+            places = np.arange(len(chosen)) + (index - (len(drawing.variants) - 1) / 2) * width
+            cells = [group.cell(MAIN) for group in chosen]
+            axes.bar(
+                places, [cell.values.get(variant, 0) for cell in cells], width * 0.9, color=COLOURS[variant], alpha=0.75
+            )
+            for place, cell in zip(places, cells, strict=True):
+                boots = cell.boots[variant]
+                axes.plot([place] * len(boots), boots, ".", color="#222222", markersize=4)
+        axes.set_xticks(range(len(chosen)), [group.mode for group in chosen])
+        axes.grid(visible=False, axis="x")
+        axes.set_title(text)
+    _ylabel(panels, "MB/s (10^6 bytes a second)")
+    one_boot = Line2D([], [], color="#222222", marker=".", linestyle="", label="one boot")
+    _legend(figure, extra=[one_boot], variants=drawing.variants)
+    return figure
+
+
+def _latency(drawing: Drawing) -> Figure:
+    """Latency over the share of requests that took longer: tails to the right."""
+    figure, panels = _panels(list(drawing.panels), 3.2)
+    modes = drawing.modes()
+    for axes, (panel, text) in zip(panels, drawing.panels.items(), strict=True):
+        fewest = 1.0
+        for mode in modes:
+            for variant in drawing.variants:
+                merged = histogram.merge(
+                    m.outcome.latency for m in drawing.of(panel) if (m.mode, m.variant) == (mode, variant)
+                )
+                if not merged:
+                    continue
+                keys = np.array(sorted(merged))
+                counts = np.array([merged[int(key)] for key in keys])
+                beyond = 1 - (np.cumsum(counts) - counts) / counts.sum()
+                fewest = min(fewest, float(beyond[-1]))
+                colour = COLOURS[variant]
+                axes.plot(beyond, keys / 1e6, STYLES[mode], color=colour, linewidth=1.3, drawstyle="steps-post")
+        axes.set_title(text)
+        axes.set_xlabel("percentile")
+        if fewest == 1.0:
+            continue  # direct writes only, or one request
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(1, fewest)
+        ticks = [(0.5, "50"), (0.1, "90"), (0.01, "99"), (0.001, "99.9"), (0.0001, "99.99")]
+        ticks = [tick for tick in ticks if tick[0] >= fewest]
+        axes.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
+        axes.minorticks_off()
+    _ylabel(panels, "completion latency, ms")
+    _legend(figure, modes, variants=drawing.variants)
+    return figure
+
+
+def _pages(column: int) -> Callable[[Measurement], tuple[list[float], list[float]]]:
+    """A column of pages over time, in MB."""
+    return lambda m: ([row[0] for row in m.samples], [row[column] * PAGE / 1e6 for row in m.samples])
+
+
+def device_rate(m: Measurement) -> tuple[list[float], list[float]]:
+    """What the device moved, in MB a second, over windows of at least half a second."""
+    seconds, rates = [], []
+    begin = m.samples[0]
+    for row in m.samples[1:]:
+        if row[0] - begin[0] >= 0.5:
+            moved = sum(row[column] - begin[column] for column in (READ, WRITTEN))
+            seconds.append((row[0] + begin[0]) / 2)
+            rates.append(moved / 1e6 / (row[0] - begin[0]))
+            begin = row
+    return seconds, rates
+
+
+def _over_time(
+    drawing: Drawing, label: str, curve: Callable[[Measurement], tuple[list[float], list[float]]], modes: Sequence[str]
+) -> Figure:
+    """What was sampled while fio ran, one thin line a boot."""
+    steps = drawing.steps()
+    figure, panels = _panels(list(steps), 2.5)
+    for axes, (panel, text) in zip(panels, steps.items(), strict=True):
+        for m in drawing.of(panel):
+            if m.mode in modes:
+                axes.plot(*curve(m), STYLES[m.mode], color=COLOURS[m.variant], linewidth=0.9, alpha=0.8)
+        axes.set_title(text)
+        axes.set_xlabel("seconds")
+        axes.set_ylim(bottom=0)
+    _ylabel(panels, label)
+    _legend(figure, modes, variants=drawing.variants)
+    return figure
+
+
+def _ratios(drawing: Drawing) -> Figure:
+    """Every ratio with its interval, beside the line at which there is no difference."""
+    compared = [
+        (group, cell, variant)
+        for group in drawing.groups
+        for cell in group.cells
+        for variant, ratio in cell.ratios.items()
+        if ratio.pairs > 1
+    ]
+    names = list(dict.fromkeys(cell.metric.name for _, cell, _ in compared))
+    lines = list(dict.fromkeys((*group.key, variant) for group, _, variant in compared))
+    places, others = ({line[index] for line in lines} for index in (1, 3))
+    height = 0.9 + 0.28 * max(len(lines), 1)
+    figure, panels = _panels(names, height, columns=6)
+    texts = [
+        ", ".join([line[0], *([line[1]] if len(places) > 1 else []), line[2], *([title(line[3])] if len(others) > 1 else [])])
+        for line in lines
+    ]
+    for axes, name in zip(panels, names, strict=False):
+        heading = name
+        for group, cell, variant in compared:
+            if cell.metric.name == name:
+                heading = cell.metric.title
+                _interval(axes, lines.index((*group.key, variant)), cell, variant)
+        axes.axvline(1, color="#222222", linewidth=0.9)
+        axes.set_xscale("log")
+        _ratio_ticks(axes)
+        axes.set_title(heading)
+        axes.set_ylim(len(lines) - 0.5, -0.5)
+        axes.set_yticks(range(len(lines)), texts if axes.get_gid() == "first" else [""] * len(lines))
+        base = title(drawing.variants[0])
+        axes.set_xlabel(f"{title(lines[0][3]) if len(others) == 1 else 'variant'}/{base}")
+    return figure
+
+
+def _interval(axes: Axes, place: int, cell: Cell, variant: str) -> None:
+    ratio = cell.ratios[variant]
+    colour = COLOURS[variant] if ratio.shown else "#666666"
+    axes.plot([ratio.low, ratio.high], [place, place], "-", color=colour, linewidth=1.6)
+    axes.plot([ratio.estimate], [place], "o", color=colour, markersize=4.5)
+
+
+def _ratio_ticks(axes: Axes) -> None:
+    """Round numbers on both sides of 1, whatever the width."""
+    low, high = axes.get_xlim()
+    reach = min(max(1 / low, high, 1.05), 10.0)
+    axes.set_xlim(1 / reach, reach)
+    steps = next((s for s in ([1.02], [1.05], [1.1], [1.25], [1.5], [2.0], [2.0, 4.0], [3.0, 9.0]) if reach <= s[-1] ** 2), [3.0, 9.0])
+    marks = sorted({1.0, *steps, *(1 / step for step in steps)})
+    marks = [mark for mark in marks if 1 / reach <= mark <= reach]
+    axes.set_xticks(marks, [f"{mark:.2f}".rstrip("0").rstrip(".") for mark in marks])
+    axes.minorticks_off()
+
+
+PLOTS: dict[str, Callable[[Drawing], Figure]] = {
+    "ratios": _ratios,
+    "bandwidth": _bandwidth,
+    "latency": _latency,
+    "dirty": lambda drawing: _over_time(drawing, "dirty, MB", _pages(DIRTY), drawing.modes()),
+    "counter": lambda drawing: _over_time(drawing, "DONTCACHE counter, MB", _pages(COUNTED), ["dontcache"]),
+    "throughput": lambda drawing: _over_time(drawing, "device, MB/s", device_rate, drawing.modes()),
+}

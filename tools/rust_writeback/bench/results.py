@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What one boot measured, and the proof that it measured what it says.
+
+A boot hands over JSON lines (see tools/guest/bench.py). They become measurements
+only if they prove the core, that DONTCACHE was in effect where it was asked for
+and nowhere else, and that all of the load was there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Failure
+from . import catalogue, histogram, jobs
+from .variants import Variant
+
+PAGE = 4096
+PERCENTILES = (50.0, 99.0, 99.9)
+DIRTY, WRITEBACK, COUNTED, CACHED, READ, WRITTEN = 1, 2, 3, 4, 5, 6
+"""The columns of a sample: four of pages, two of bytes; column 0 is seconds."""
+
+LEFT_BY_UNCACHED_READS = 1 / 16
+"""Reads with DONTCACHE move no counter. What proves them is that less of what they read stays cached."""
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A load as a plan names it."""
+
+    load: catalogue.Load
+    keep: bool
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from the others of a boot."""
+        return self.load.scenario.name, self.load.mode
+
+    def plan(self, variant: Variant) -> dict[str, Any]:
+        """What the guest must know."""
+        return {
+            "scenario": self.load.scenario.name,
+            "mode": self.load.mode,
+            "text": self.load.scenario.text,
+            "environment": jobs.MODES[self.load.mode],
+            "needs": self.load.scenario.needs,
+            "keep": self.keep,
+            "policy": variant.wanted_policy,
+            "memory_max": self.load.memory_max,
+        }
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One section of one step of one boot. Pages are of 4096 bytes."""
+
+    pair: int
+    variant: str
+    scenario: str
+    """the scenario's name, with the section's where there are several"""
+    mode: str
+    place: str
+    first: bool
+    """Is it the step's first section? What belongs to the step is told of that one."""
+    outcome: jobs.Outcome
+    peak_dirty_pages: int
+    peak_writeback_pages: int
+    peak_cached_pages: int
+    cached_pages: int
+    counter_peak: int
+    dontcache_rounds: int
+    """how often the flusher ran with the reason "dontcache"; 0 where it may not"""
+    counter_after: int
+    """what this step left on the counter, whatever earlier ones had left"""
+    true_after: int
+    sync_seconds: float
+    used: dict[str, float]
+    """what the machine spent while fio ran"""
+    device: dict[str, int]
+    """what the device did until all had reached it: bytes, and the number of writes"""
+    written: int
+    """the bytes that all sections of the step wrote"""
+    memory_group: dict[str, int]
+    samples: list[list[float]]
+
+    def percentile_ms(self, percent: float) -> float:
+        """Milliseconds that this share of the requests did not exceed."""
+        return histogram.percentile(self.outcome.latency, percent) / 1e6
+
+
+@dataclass
+class Found:
+    """What came of a boot: measurements, and in a line each what cannot be reported."""
+
+    measurements: list[Measurement] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def plan(loads: Sequence[catalogue.Load]) -> list[Step]:
+    """The loads of one boot in their order; files stay where the next load needs them."""
+    steps = []
+    for load, after in zip(loads, [*loads[1:], None], strict=True):
+        left = {name for section in load.scenario.sections for name in section.names}
+        steps.append(Step(load, after is not None and bool(left & set(after.scenario.needs))))
+    return steps
+
+
+def to_text(plan: Mapping[str, Any]) -> str:
+    """The plan as the one argument that the guest's driver takes."""
+    return json.dumps(plan, separators=(",", ":"))
+
+
+def read_lines(output: bytes) -> list[Line]:
+    """The guest's lines; a cut one ends what can be believed."""
+    lines: list[Line] = []
+    for line in output.splitlines():
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            break
+    return lines
+
+
+def accept(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Variant) -> list[Measurement]:
+    """Turn a boot's lines into measurements, or refuse the whole run."""
+    found = sift(lines, steps, pair, variant)
+    if found.problems:
+        raise Failure(found.problems[0])
+    return found.measurements
+
+
+def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Variant) -> Found:
+    """Turn what was finished and can be proven into measurements, and name the rest."""
+    where = f"boot of the {variant.name} core, pair {pair}"
+    found = Found()
+
+    def refuse(what: str) -> Failure:
+        return Failure(f"{where}: {what}; the run is not reported")
+
+    for line in lines:
+        if line.get("kind") == "refused":
+            what = f"{line['scenario']}, {line['mode']}: " if "scenario" in line else ""
+            found.problems.append(str(refuse(f"{what}{line['reason']}")))
+    if not lines or lines[0].get("kind") != "guest":
+        found.problems.append(str(refuse("the guest did not come to the end of its plan")))
+        return found
+    if lines[-1].get("kind") != "end" and not any("scenario" not in line for line in lines if line["kind"] == "refused"):
+        found.problems.append(str(refuse("the guest did not come to the end of its plan")))
+    for line in lines:
+        if line.get("core", variant.core) != variant.core:
+            found.problems = [str(refuse(f"the active core was {line['core']}"))]
+            return found
+    told = {(line["scenario"], line["mode"]): line for line in lines if line.get("kind") == "step"}
+    refused = {(line.get("scenario"), line.get("mode")) for line in lines if line.get("kind") == "refused"}
+    if not set(told) <= {step.key for step in steps}:
+        found.problems = [str(refuse("it did not run the scenarios of the plan"))]
+        return found
+    for step in steps:
+        if step.key in told:
+            try:
+                if step.load.scenario.footprint <= lines[0]["memory"]:
+                    raise refuse(f"{step.load.scenario.name} fits into the guest's memory; give it less with --mem")
+                found.measurements += _measure(told[step.key], step, pair, variant)
+            except Failure as failure:
+                found.problems.append(str(failure))
+        elif step.key not in refused and lines[-1].get("kind") == "end":
+            found.problems.append(str(refuse(f"it did not run the scenarios of the plan: {', '.join(step.key)}")))
+    return found
+
+
+def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measurement]:
+    scenario, mode = step.load.scenario, step.load.mode
+    where = f"{scenario.name}, {mode}, {step.load.place}, {variant.name} core"
+    outcomes = jobs.parse(line["fio"], scenario, mode)
+
+    def refuse(what: str) -> Failure:
+        return Failure(f"{where}: {what}; the run is not reported")
+
+    if line["status"]:
+        raise refuse(f"fio ended with status {line['status']}")
+    samples = line["samples"]
+    if not samples:
+        raise refuse("nothing was sampled")
+    if line["policy"] != variant.wanted_policy:
+        raise refuse(f"the policy was {line['policy'] or 'the default'}")
+    before = line["counter_before"][0]
+    counted = [int(row[COUNTED]) for row in samples] + [line["counter_at_end"][0]]
+    rounds = line["dontcache_rounds"]
+    # A round of the flusher begins with what the counter claims, so it proves movement, too.
+    moved = any(value != before for value in counted) or rounds["most_pages"] > 0
+    uncached = [section for section in scenario.sections if section.uncached(mode)]
+    if moved and not uncached:
+        raise refuse("the DONTCACHE counter moved without DONTCACHE")
+    if not moved and any(not section.reads for section in uncached):
+        raise refuse("the DONTCACHE counter never moved, so nothing proves DONTCACHE")
+    if mode != catalogue.SCALE and all(section.reads for section in scenario.sections):
+        left = line["cached_at_end"]["cache"] * PAGE > LEFT_BY_UNCACHED_READS * sum(o.bytes for o in outcomes)
+        if left and uncached:
+            raise refuse("what was read stayed cached, so nothing proves DONTCACHE")
+        if not left and not uncached:
+            raise refuse("nothing that was read stayed cached, without DONTCACHE")
+    if line["cached_after"]["files"] != scenario.files:
+        raise refuse(f"{line['cached_after']['files']} files of {scenario.files}")
+    # An earlier step's leftovers are not this step's peak.
+    counter_peak = max(*counted, rounds["most_pages"]) - before
+    with_sync = line["used_with_sync"]
+    return [
+        Measurement(
+            pair=pair,
+            variant=variant.name,
+            scenario=scenario.name if len(outcomes) == 1 else f"{scenario.name}: {section.name}",
+            mode=mode,
+            place=step.load.place,
+            first=section is scenario.sections[0],
+            outcome=outcome,
+            # What the counter counts is dirty, too, seen by a sample or not.
+            peak_dirty_pages=max(counter_peak, *(int(row[DIRTY]) for row in samples)),
+            peak_writeback_pages=max(int(row[WRITEBACK]) for row in samples),
+            peak_cached_pages=max(int(row[CACHED]) for row in samples),
+            cached_pages=line["cached_after"]["cache"],
+            counter_peak=counter_peak,
+            dontcache_rounds=rounds["rounds"],
+            counter_after=line["counter_after"][0] - before,
+            true_after=line["counter_after"][1],
+            sync_seconds=line["sync_seconds"],
+            used={**line["used"], "worker_seconds": with_sync["worker_seconds"]},
+            device={name: with_sync[f"device_{name}"] for name in ("read", "written", "writes")},
+            written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads),
+            memory_group=line["memory_group"],
+            samples=samples,
+        )
+        for section, outcome in zip(scenario.sections, outcomes, strict=True)
+    ]

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From measurements to the figures of the tables: every variant, and its ratio to the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import histogram, stats
+from .results import PAGE, PERCENTILES, Measurement
+from .variants import title
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column: how a value is taken from one boot and from all boots."""
+
+    name: str
+    title: str
+    unit: str
+    of_boot: Callable[[Measurement], float | None]
+    """None where it does not apply"""
+    of_all: Callable[[Sequence[Measurement]], float]
+    compared: bool = True
+    of_step: bool = True
+    """Does it belong to the step as a whole, not to each section?"""
+
+
+def _mean_of(value: Callable[[Measurement], float | None]) -> Callable[[Sequence[Measurement]], float]:
+    return lambda boots: stats.geometric_mean([value(boot) or 0.0 for boot in boots])
+
+
+def _worst_of(value: Callable[[Measurement], float]) -> Callable[[Sequence[Measurement]], float]:
+    return lambda boots: max(value(boot) for boot in boots)
+
+
+def _merged(percent: float) -> Callable[[Sequence[Measurement]], float]:
+    return (
+        lambda boots: histogram.percentile(histogram.merge(boot.outcome.latency for boot in boots), percent) / 1e6
+    )
+
+
+def _latency(percent: float) -> Metric:
+    name = f"p{percent:g}"
+    return Metric(name, name, "ms", lambda boot: boot.percentile_ms(percent), _merged(percent), of_step=False)
+
+
+def _mean(
+    name: str, title: str, unit: str, value: Callable[[Measurement], float | None], of_step: bool = True
+) -> Metric:
+    return Metric(name, title, unit, value, _mean_of(value), of_step=of_step)
+
+
+def _worst(name: str, title: str, unit: str, value: Callable[[Measurement], float]) -> Metric:
+    return Metric(name, title, unit, value, _worst_of(value), compared=False)
+
+
+def _of_writes(value: Callable[[Measurement], float]) -> Callable[[Measurement], float | None]:
+    return lambda boot: value(boot) if boot.written and boot.device["writes"] else None
+
+
+MAIN = "mb_per_s"
+"""The figure that decides when there are enough pairs."""
+
+SHORT = (
+    _mean(MAIN, "bandwidth", "MB/s", lambda boot: boot.outcome.mb_per_s, of_step=False),
+    *(_latency(percent) for percent in PERCENTILES),
+    _mean("peak_dirty", "peak dirty", "MB", lambda boot: boot.peak_dirty_pages * PAGE / 1e6),
+    _worst("cached_after", "cached after", "MB", lambda boot: boot.cached_pages * PAGE / 1e6),
+    _worst("counter_after", "counter after", "pages", lambda boot: abs(boot.counter_after)),
+)
+"""The main table, and all that make run has."""
+
+COSTS = (
+    _mean("switches", "switches", "1/s", lambda boot: boot.used["context_switches"] * 1e3 / boot.outcome.runtime_ms),
+    _mean("job_cpu", "CPU of jobs", "s", lambda boot: boot.outcome.cpu_seconds, of_step=False),
+    _mean("worker_cpu", "CPU of workers", "s", lambda boot: boot.used["worker_seconds"]),
+    _mean("peak_cached", "peak cached", "MB", lambda boot: boot.peak_cached_pages * PAGE / 1e6),
+    _mean("amplification", "device/written", "", _of_writes(lambda boot: boot.device["written"] / boot.written)),
+    _mean(
+        "write_size", "write of device", "KiB", _of_writes(lambda boot: boot.device["written"] / boot.device["writes"] / 1024)
+    ),
+)
+"""What a load cost: the second table."""
+
+FULL = (*SHORT, *COSTS)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric of one scenario and mode."""
+
+    metric: Metric
+    values: dict[str, float]
+    """variant -> the figure over all boots; variants for which there is one"""
+    boots: dict[str, list[float]]
+    """variant -> the figure of each boot, in the order of the pairs"""
+    ratios: dict[str, stats.Ratio]
+    """variant -> its ratio to the first variant"""
+
+
+@dataclass(frozen=True)
+class Group:
+    """All figures of one scenario in one mode in one place."""
+
+    scenario: str
+    mode: str
+    place: str
+    variants: tuple[str, ...]
+    pairs: int
+    cells: list[Cell]
+
+    def cell(self, name: str) -> Cell:
+        """The cell of a metric."""
+        return next(cell for cell in self.cells if cell.metric.name == name)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it holds the figures of."""
+        return self.scenario, self.place, self.mode
+
+
+def summarize(
+    measurements: Sequence[Measurement], metrics: Sequence[Metric] = SHORT, partial: bool = False
+) -> list[Group]:
+    """Group by place, scenario and mode, in the order in which they come.
+
+    Where not all boots came through, partial lets ratios be taken of the pairs that are whole.
+    """
+    variants = tuple(dict.fromkeys(m.variant for m in measurements))
+    places = list(dict.fromkeys(m.place for m in measurements))
+    scenarios = list(dict.fromkeys(m.scenario for m in measurements))
+    modes = list(dict.fromkeys(m.mode for m in measurements))
+    groups = []
+    for place in places:
+        for scenario in scenarios:
+            for mode in modes:
+                chosen = [m for m in measurements if (m.place, m.scenario, m.mode) == (place, scenario, mode)]
+                if chosen:
+                    groups.append(_group(chosen, variants, metrics, partial))
+    return groups
+
+
+def _group(
+    chosen: Sequence[Measurement], variants: tuple[str, ...], metrics: Sequence[Metric], partial: bool
+) -> Group:
+    one = chosen[0]
+    by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
+    if not partial and len({tuple(boots) for boots in by_variant.values()}) != 1:
+        raise ValueError(f"{one.scenario}, {one.mode}: the boots are not paired")
+    cells = [_cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step]
+    pairs = len(set.intersection(*(set(boots) for boots in by_variant.values())))
+    return Group(one.scenario, one.mode, one.place, variants, pairs, cells)
+
+
+def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell:
+    figures: dict[str, dict[int, float]] = {}
+    values: dict[str, float] = {}
+    for variant, boots in by_variant.items():
+        found = {pair: metric.of_boot(m) for pair, m in boots.items()}
+        figures[variant] = {pair: value for pair, value in found.items() if value is not None}
+        if figures[variant]:
+            values[variant] = metric.of_all([boots[pair] for pair in figures[variant]])
+    base, *others = by_variant
+    ratios = {}
+    for variant in others if metric.compared else []:
+        pairs = [pair for pair in figures[base] if pair in figures[variant]]
+        if pairs:
+            ratio = stats.paired_ratio(*([figures[v][pair] for pair in pairs] for v in (base, variant)))
+            if ratio:
+                ratios[variant] = ratio
+    return Cell(metric, values, {v: list(of_pairs.values()) for v, of_pairs in figures.items()}, ratios)
+
+
+def verdicts(groups: Sequence[Group]) -> list[str]:
+    """What the intervals show, in sentences that do not claim more than they do."""
+    lines = []
+    for base, variant in dict.fromkeys((group.variants[0], v) for group in groups for v in group.variants[1:]):
+        lines += _verdicts(groups, base, variant)
+    return lines or ["One variant alone has nothing to be compared with."]
+
+
+def _verdicts(groups: Sequence[Group], base: str, variant: str) -> list[str]:
+    name = f"{title(variant)}/{title(base)}"
+    compared = [
+        (group, cell, cell.ratios[variant])
+        for group in groups
+        for cell in group.cells
+        if variant in cell.ratios and cell.ratios[variant].pairs > 1
+    ]
+    if not compared:
+        return [f"{name}: one pair of boots shows no difference and no equality: take more pairs."]
+    shown = [item for item in compared if item[2].shown]
+    pairs = max(ratio.pairs for _, _, ratio in compared)
+    lines = [
+        f"{name} over {pairs} pairs of boots, 95 % intervals: {stats.NO_DIFFERENCE} in"
+        f" {len(compared) - len(shown)} of {len(compared)} comparisons."
+        f" By chance alone about {len(compared) * (1 - stats.CONFIDENCE):.0f} would exclude 1."
+    ]
+    places = {group.place for group in groups}
+    for group, cell, ratio in shown:
+        place = f", {group.place}" if len(places) > 1 else ""
+        lines.append(f"{group.scenario}, {group.mode}{place}, {cell.metric.title}: {ratio.verdict(title(variant))}, {ratio}")
+    return lines
