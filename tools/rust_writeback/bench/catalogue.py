@@ -39,6 +39,9 @@ CATALOGUE = (
     Entry("random"),
     Entry("writers-4"),
     Entry("writers-32"),
+    Entry("device-read", COMPARED, (BARE,)),
+    Entry("device-write-memcg", COMPARED, (BARE,), memory_share=4),
+    Entry("depth-1", COMPARED, PLACES),
 )
 
 SHORT = ("sequential", "random", "writers-4", "writers-32")
@@ -53,6 +56,11 @@ class Load:
     mode: str
     place: str
     memory_max: int = 0
+
+    @property
+    def moved(self) -> int:
+        """The bytes that the jobs that know their end read or write."""
+        return sum(section.bytes for section in self.scenario.sections)
 
     @property
     def name(self) -> str:

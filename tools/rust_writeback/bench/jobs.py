@@ -81,6 +81,11 @@ class Section:
         return [name.replace("$jobnum", str(number)) for number in range(self.files)]
 
     @property
+    def bytes(self) -> int:
+        """What all its jobs read or write together; nothing where they have no end of their own."""
+        return self.jobs * (self.ios_per_job or 0) * self.block
+
+    @property
     def footprint(self) -> int:
         """The bytes of its files."""
         return self.files * self.file_bytes
@@ -103,7 +108,7 @@ class Scenario:
     @property
     def written(self) -> int:
         """The bytes that the jobs that know their end write together."""
-        return sum(s.jobs * (s.ios_per_job or 0) * s.block for s in self.sections if not s.reads)
+        return sum(section.bytes for section in self.sections if not section.reads)
 
     @property
     def files(self) -> int:

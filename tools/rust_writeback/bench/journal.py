@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots that are finished, kept so that an interrupted benchmark goes on where it was.
+
+A boot's file holds a line of what is known of it and then what the guest said,
+word for word. All files belong to one fingerprint: of the kernel, the machine,
+the loads and the driver. When any of these changes, everything starts anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import steps
+from . import boots
+from .catalogue import Load
+from .variants import Variant
+
+
+def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Variant], kernel: Path) -> str:
+    """What two boots must have in common to be of one benchmark."""
+    driver = sorted((boots.DRIVER / "bench").glob("*.py"))
+    texts = [f"{load} {load.scenario.text}" for load in loads]
+    return steps.digest(repr(machine), repr([variant.name for variant in compared]), *texts, kernel, *driver)
+
+
+class Journal:
+    """The finished boots of one fingerprint."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.folder = folder
+        with contextlib.suppress(FileNotFoundError):
+            if (folder / "fingerprint").read_text() == key:
+                return
+        shutil.rmtree(folder, ignore_errors=True)
+        steps.write_whole(folder / "fingerprint", key)
+
+    def _path(self, boot: boots.Boot) -> Path:
+        return self.folder / f"{boot.pair}-{boot.place}-{boot.variant.name}.jsonl"
+
+    def has(self, boot: boots.Boot) -> bool:
+        """Was this boot finished, with these very steps? If so, it has its output and facts now."""
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+            first, _, rest = self._path(boot).read_bytes().partition(b"\n")
+            line = json.loads(first)
+            if line["keys"] == [list(step.key) for step in boot.steps]:
+                boot.output, boot.facts = rest, line["facts"]
+                return True
+        return False
+
+    def save(self, boot: boots.Boot) -> None:
+        """Keep it; a boot that did not come to its end is kept to be looked at only."""
+        line = {"kind": "boot", "keys": [step.key for step in boot.steps], "facts": boot.facts}
+        path = self._path(boot)
+        if not boot.facts:
+            path = path.with_suffix(".partial")
+        steps.write_whole(path, json.dumps(line).encode() + b"\n" + boot.output)
