@@ -37,8 +37,13 @@ class Entry:
 CATALOGUE = (
     Entry("sequential"),
     Entry("random"),
+    Entry("sequential-read"),
+    Entry("random-read"),
     Entry("writers-4"),
     Entry("writers-32"),
+    Entry("noisy"),
+    Entry("mixed", ("dontcache",)),
+    Entry("competing", COMPARED),
     Entry("device-read", COMPARED, (BARE,)),
     Entry("device-write-memcg", COMPARED, (BARE,), memory_share=4),
     Entry("depth-1", COMPARED, PLACES),
