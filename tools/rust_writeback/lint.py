@@ -140,6 +140,7 @@ def linters() -> list[Linter]:
     """All linters with what they look at."""
     rust = code_files(".rs")
     pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
+    python = [*(paths.TOOLS / "rust_writeback").rglob("*.py"), *(paths.TOOLS / "guest" / "bench").glob("*.py")]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
         Linter("rustfmt", rust, rustfmt),
@@ -147,7 +148,7 @@ def linters() -> list[Linter]:
         Linter("clippy in the kernel", placed, clippy_kernel),
         Linter("checkpatch", code_files(".c", ".h") + wiring.patches(), checkpatch),
         Linter("shellcheck", shell_files(), shellcheck),
-        Linter("mypy", sorted((paths.TOOLS / "rust_writeback").rglob("*.py")), mypy),
+        Linter("mypy", sorted(python), mypy),
     ]
 
 

@@ -3,7 +3,7 @@
 
 Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "needs", "keep", "policy",
-"memory_max"}], "interval": SECONDS, "file_system": "xfs", "ext4" or "device",
+"memory_max", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
 has defaults for them. What happened goes to stdout, a JSON object a line: one
 "guest", one "step" or "refused" for each step, one "end". A "refused" line

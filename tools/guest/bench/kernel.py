@@ -29,10 +29,19 @@ def read(path: str) -> str:
         return file.read().strip()
 
 
-def write(path: str, text: str, mode: str = "w") -> None:
+def write(path: str, text: str) -> None:
     """One value into a file of the kernel."""
-    with open(path, mode, encoding="ascii") as file:
+    with open(path, "w", encoding="ascii") as file:
         file.write(text)
+
+
+def add(path: str, text: str) -> None:
+    """One more line into a file of the kernel that would forget its others on O_TRUNC."""
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, f"{text}\n".encode())
+    finally:
+        os.close(descriptor)
 
 
 def counter(text: bytes, bdi: bytes) -> tuple[int, int]:

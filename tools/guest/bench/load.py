@@ -12,6 +12,7 @@ import subprocess
 import time
 from typing import Any
 
+from .counts import Counts
 from .group import MemoryGroup
 from .kernel import DEBUGFS, Refused, counter_now, pages_migrated, read, say, write
 from .pages import cached_pages
@@ -70,7 +71,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         choose_policy(step["policy"])
     lay_out(step, place, environment)
     place.begin_cold()
-    with MemoryGroup(step["memory_max"]) as group:
+    with MemoryGroup(step["memory_max"]) as group, Counts(step["counts"]) as counts:
         before, migrated, usage = counter_now(bdi), pages_migrated(), Usage.now(bdi)
         sampler = Sampler(bdi, interval)
         rounds.begin()
@@ -88,7 +89,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         os.sync()
         sync = time.monotonic() - begin
         cached_after, after = cached_pages(place.files()), counter_now(bdi)
-        memory = group.result()
+        memory, counted = group.result(), counts.result()
     say(
         "step",
         scenario=step["scenario"],
@@ -113,4 +114,5 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         used=used,
         used_with_sync=Usage.now(bdi).since(usage),
         memory_group=memory,
+        counts=counted,
     )

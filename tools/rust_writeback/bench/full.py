@@ -25,7 +25,7 @@ FEWEST_PAIRS = 3
 BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
 """What a boot, and a step beside its load, takes an emulated guest."""
 
-TABLES: report.Tables = (("What the loads did", summary.SHORT), ("What they cost", summary.COSTS))
+TABLES: report.Tables = (("What the loads did", summary.SHORT), ("What they cost", summary.COSTS), ("What the kernel counted", summary.COUNTS))
 
 
 class Parser(argparse.ArgumentParser):
@@ -176,13 +176,14 @@ def finish(bench: Bench, folder: Path, fio: str, arguments: Sequence[str], begin
     setup["command"] = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
     setup["seconds"] = round(time.monotonic() - begin)
     groups = summary.summarize(bench.measurements, summary.FULL, partial=True)
-    for heading, metrics in TABLES:
+    tables = [(heading, metrics) for heading, metrics in TABLES if table.rows(groups, metrics)]
+    for heading, metrics in tables:
         print(f"{heading}:")
         table.show(groups, metrics)
     print(table.LEGEND)
     for line in [*summary.verdicts(groups), *bench.notes()]:
         print(line)
-    report.write(folder, setup, known, bench.measurements, groups, TABLES, bench.notes())
+    report.write(folder, setup, known, bench.measurements, groups, tables, bench.notes())
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
     print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
     return 1 if bench.problems else 0

@@ -15,7 +15,7 @@ import jinja2
 
 from ..steps import write_whole
 from . import plots, table
-from .results import Measurement
+from .results import Counts, Measurement
 from .summary import SHORT, Group, Metric, verdicts
 from .variants import title
 
@@ -120,8 +120,19 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "used": m.used,
         "device": m.device,
         "memory_group": m.memory_group,
+        "counts": counts(m.counts) if m.counts else None,
         "samples": m.samples,
         "jobs": m.outcome.jobs,
+    }
+
+
+def counts(c: Counts) -> dict[str, Any]:
+    """What the kernel counted in one step."""
+    return {
+        "bios": c.bios,
+        "runs": c.runs,
+        "runs_by_function": c.runs_by_function,
+        "latency_us": {str(key): count for key, count in sorted(c.latency_us.items())},
     }
 
 

@@ -9,7 +9,7 @@ and nowhere else, and that all of the load was there.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,24 @@ class Step:
             "keep": self.keep,
             "policy": variant.wanted_policy,
             "memory_max": self.load.memory_max,
+            "counts": self.load.counts,
         }
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the kernel counted of bios that were completed in a task."""
+
+    bios: int
+    runs: int
+    """of workers, whichever took them"""
+    runs_by_function: dict[str, int]
+    latency_us: histogram.Histogram
+    """microseconds from the bio's way into the batch to its end function"""
+
+    def percentile_us(self, percent: float) -> float:
+        """Microseconds that this share of the bios did not exceed."""
+        return histogram.percentile(self.latency_us, percent)
 
 
 @dataclass(frozen=True)
@@ -85,6 +102,7 @@ class Measurement:
     written: int
     """the bytes that all sections of the step wrote"""
     memory_group: dict[str, int]
+    counts: Counts | None
     samples: list[list[float]]
 
     def percentile_ms(self, percent: float) -> float:
@@ -205,6 +223,7 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             raise refuse("nothing that was read stayed cached, without DONTCACHE")
     if line["cached_after"]["files"] != scenario.files:
         raise refuse(f"{line['cached_after']['files']} files of {scenario.files}")
+    counts = _counts(line["counts"], refuse) if step.load.counts else None
     # An earlier step's leftovers are not this step's peak.
     counter_peak = max(*counted, rounds["most_pages"]) - before
     with_sync = line["used_with_sync"]
@@ -231,7 +250,18 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             device={name: with_sync[f"device_{name}"] for name in ("read", "written", "writes")},
             written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads),
             memory_group=line["memory_group"],
+            counts=counts,
             samples=samples,
         )
         for section, outcome in zip(scenario.sections, outcomes, strict=True)
     ]
+
+
+def _counts(told: Mapping[str, Any], refuse: Callable[[str], Failure]) -> Counts:
+    latency = histogram.from_bins(told["latency_us"])
+    counts = Counts(told["bios"], sum(told["runs"].values()), told["runs"], latency)
+    if not counts.bios or not counts.runs:
+        raise refuse("no bio was completed by a worker, so nothing was counted")
+    if any(told["dropped"].values()) or histogram.count(latency) < 0.99 * counts.bios:
+        raise refuse("the kernel's histograms lost bios that they should have counted")
+    return counts

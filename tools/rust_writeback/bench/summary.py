@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import histogram, stats
-from .results import PAGE, PERCENTILES, Measurement
+from .results import PAGE, PERCENTILES, Counts, Measurement
 from .variants import title
 
 
@@ -83,7 +83,30 @@ COSTS = (
 )
 """What a load cost: the second table."""
 
-FULL = (*SHORT, *COSTS)
+
+def _counted(
+    name: str, title: str, unit: str, value: Callable[[Counts], float], worst: bool = False
+) -> Metric:
+    def of_boot(boot: Measurement) -> float | None:
+        return value(boot.counts) if boot.counts else None
+
+    def highest(boots: Sequence[Measurement]) -> float:
+        return max(of_boot(boot) or 0.0 for boot in boots)
+
+    return Metric(name, title, unit, of_boot, highest if worst else _mean_of(of_boot), compared=not worst)
+
+
+COUNTS = (
+    _counted("bios", "bios", "", lambda counts: counts.bios),
+    _counted("runs", "worker runs", "", lambda counts: counts.runs),
+    _counted("bios_per_run", "bios/run", "", lambda counts: counts.bios / counts.runs),
+    _counted("wait_p50", "wait p50", "us", lambda counts: counts.percentile_us(50)),
+    _counted("wait_p99", "wait p99", "us", lambda counts: counts.percentile_us(99)),
+    _counted("wait_max", "wait max", "us", lambda counts: counts.percentile_us(100), worst=True),
+)
+"""What the kernel counted, where a load asked for it: the third table."""
+
+FULL = (*SHORT, *COSTS, *COUNTS)
 
 
 @dataclass(frozen=True)

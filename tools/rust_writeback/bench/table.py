@@ -54,13 +54,15 @@ def header(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> list[s
 
 
 def rows(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> list[list[str]]:
-    """A row for each variant of a scenario and mode, and one for each ratio."""
+    """A row for each variant of a scenario and mode, and one for each ratio, where there is anything."""
     result = []
     place = len(_names(groups)) > len(NAMES)
     for group in groups:
         names = [group.scenario, *([group.place] if place else []), group.mode]
         cells = {cell.metric.name: cell for cell in group.cells}
         chosen = [(metric, cells.get(metric.name)) for metric in metrics]
+        if not any(cell and cell.values for _, cell in chosen):
+            continue  # nothing of this was measured here
         for variant in group.variants:
             values = [_value(cell.values.get(variant), metric.unit) if cell else "" for metric, cell in chosen]
             result.append([*names, title(variant), *values])
