@@ -13,13 +13,17 @@ run test:
 ## kernel: build/bzImage and build/.config
 ## kunit: the KUnit suites under user-mode Linux
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
-## bench: every scenario on both cores until the intervals are narrow; writes build/bench/
 ## micro: instructions per operation, C beside Rust
 kernel kunit lint micro:
 	@tools/enter python3 -m rust_writeback $@
 
+## bench: every scenario on both cores until the intervals are narrow; ARGS=--help has more
 bench:
 	@tools/enter python3 -m rust_writeback $@ $(ARGS)
+
+## compare: two results side by side: A=build/bench B=build/report
+compare:
+	@tools/enter python3 -m rust_writeback $@ $(A) $(B)
 
 ## vm: a shell in the virtual machine
 vm:
@@ -32,4 +36,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench kernel kunit lint micro vm clean help
+.PHONY: run test bench compare kernel kunit lint micro vm clean help

@@ -33,6 +33,9 @@ CAPTIONS = {
     "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
 }
 
+FORMAT = 2
+"""Of results.json: a number more when a reader of the old one would misread it."""
+
 Tables = Sequence[tuple[str, Sequence[Metric]]]
 """The tables of a report: what each is about, and its columns."""
 
@@ -58,7 +61,7 @@ def write(
     for name, svg in drawn.items():
         write_whole(folder / f"{name}.svg", '<?xml version="1.0" encoding="utf-8"?>\n' + svg)
     document = {
-        "format": 2,
+        "format": FORMAT,
         "units": {"bandwidth": "10^6 bytes a second", "latency bins": "nanoseconds", "pages": "4096 bytes"},
         "setup": setup,
         "verdicts": said,

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make compare A=FOLDER B=FOLDER: two results of make run or make bench side by side.
+
+Figures of two runs are not paired: the machine may have been busier in one of
+them. What can be compared are the ratios, which each run took within its pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import Failure, run_main
+from . import report, stats, summary, table
+from .variants import title
+
+CHOSEN = (summary.MAIN, "p99", "peak_dirty", "cached_after", "switches")
+MATTERS = ("kernel", "accelerator", "cpus", "memory", "drive", "fio", "qemu", "host_cpu")
+"""What of two setups should be alike."""
+
+Key = tuple[str, str, str]
+
+
+def load(folder: Path) -> dict[str, Any]:
+    """The results in a folder."""
+    try:
+        document: dict[str, Any] = json.loads((folder / "results.json").read_text())
+    except FileNotFoundError:
+        raise Failure(f"{folder} has no results.json; name a folder of make run or make bench below the project", 2) from None
+    except ValueError:
+        raise Failure(f"{folder}/results.json cannot be read; make that result again", 2) from None
+    if document.get("format") != report.FORMAT:
+        raise Failure(f"{folder}/results.json is of format {document.get('format')}, not {report.FORMAT}; make it again", 2)
+    return document
+
+
+def figures(document: dict[str, Any]) -> dict[Key, dict[str, Any]]:
+    """The summary by scenario, place and mode."""
+    return {(group["scenario"], group["place"], group["mode"]): group["figures"] for group in document["summary"]}
+
+
+def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[list[str]]:
+    """A row for each variant and each ratio of what both results have."""
+    variants = [name for name in a["setup"]["variants"] if name in b["setup"]["variants"]]
+    of_a, of_b = figures(a), figures(b)
+    result = []
+    for key in of_a:
+        for metric in chosen:
+            one, two = of_a[key].get(metric), of_b.get(key, {}).get(metric)
+            if not one or not two:
+                continue
+            where = [*key, f"{metric}, {one['unit']}".removesuffix(", ")]
+            for variant in variants:
+                if variant in one and variant in two:
+                    result.append([*where, title(variant), table.number(one[variant]), table.number(two[variant]), ""])
+            for variant in variants:
+                ratios = one["ratios"].get(variant), two["ratios"].get(variant)
+                if ratios[0] and ratios[1]:
+                    name = f"{title(variant)}/{title(variants[0])}"
+                    result.append([*where, name, _text(ratios[0]), _text(ratios[1]), _verdict(*ratios)])
+    return result
+
+
+def _text(ratio: dict[str, Any]) -> str:
+    interval = "one pair" if ratio["low"] is None else f"{ratio['low']:.2f}-{ratio['high']:.2f}"
+    return f"{ratio['estimate']:.2f} ({interval})"
+
+
+def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
+    """Intervals that do not meet differ; of others nothing is known."""
+    if a["low"] is None or b["low"] is None:
+        return "one pair"
+    if a["high"] < b["low"]:
+        return "B higher"
+    return "B lower" if b["high"] < a["low"] else stats.NO_DIFFERENCE
+
+
+def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """What is not alike in the two setups."""
+    return [
+        f"{name.replace('_', ' ')}: {a['setup'].get(name)} in A, {b['setup'].get(name)} in B"
+        for name in MATTERS
+        if a["setup"].get(name) != b["setup"].get(name)
+    ]
+
+
+def show(found: Sequence[Sequence[str]]) -> None:
+    """Print the rows on stdout."""
+    console = Console(width=None if sys.stdout.isatty() else table.WIDTH, highlight=False)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for name in ("scenario", "place", "mode", "figure", "core", "A", "B", ""):
+        shown.add_column(name, justify="right" if name in ("A", "B") else "left", overflow="fold")
+    last: list[str] = [""] * 4
+    for row in found:
+        names = ["" if list(row[: index + 1]) == last[: index + 1] else row[index] for index in range(4)]
+        last = list(row[:4])
+        shown.add_row(*names, *row[4:])
+    console.print(shown)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the two results beside each other."""
+    parser = argparse.ArgumentParser(prog="compare", description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="two folders with a results.json")
+    parser.add_argument("--figures", default=",".join(CHOSEN), help="which figures (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    if len(options.folders) != 2:
+        raise Failure("two results are compared; give them as make compare A=build/bench B=build/report", 2)
+    a, b = (load(folder) for folder in options.folders)
+    found = rows(a, b, options.figures.split(","))
+    if not found:
+        raise Failure("the two results have no load, variant and figure in common", 2)
+    show(found)
+    for name, folder, document in zip("AB", options.folders, (a, b), strict=True):
+        setup = document["setup"]
+        print(f"{name}: {folder}, {setup['date']}, revision {setup['revision']}, {setup['pairs']} pairs")
+    for line in differences(a, b):
+        print(f"not alike: {line}")
+    print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))
