@@ -145,12 +145,10 @@ def host_cpu() -> str:
 
 def describe(machine: Machine, fio: str, boots: Sequence[dict[str, Any]], loads: Sequence[Any]) -> dict[str, Any]:
     """All that somebody needs who wants to repeat the run. Boots that were cut short know less."""
-    whole = [boot for boot in boots if boot["guest"] and "accelerator" in boot]
-    if not whole:
-        raise Failure("no boot came to its end; there is nothing to report")
-    if len({boot["accelerator"] for boot in whole}) != 1:
+    begun = [boot for boot in boots if boot["guest"]]
+    if len({boot["accelerator"] for boot in begun if "accelerator" in boot}) > 1:
         raise Failure("the boots had different accelerators; the run is not reported")
-    first = whole[0]
+    first = next((boot for boot in begun if "accelerator" in boot), begun[0])
     scenarios = list({load.scenario.name: load.scenario for load in loads}.values())
     return {
         "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
@@ -158,10 +156,10 @@ def describe(machine: Machine, fio: str, boots: Sequence[dict[str, Any]], loads:
         "pairs": max(boot["pair"] for boot in boots),
         "variants": list(dict.fromkeys(boot["variant"] for boot in boots)),
         "kernel": first["guest"]["kernel"],
-        "kernel_command_lines": {boot["variant"]: boot["guest"]["cmdline"] for boot in whole},
+        "kernel_command_lines": {boot["variant"]: boot["guest"]["cmdline"] for boot in begun},
         "fio": fio,
-        "qemu": first["qemu_version"],
-        "accelerator": first["accelerator"],
+        "qemu": first.get("qemu_version", "unknown"),
+        "accelerator": first.get("accelerator", "unknown"),
         "cpus": first["guest"]["cpus"],
         "memory": machine.mem,
         "memory_seen_by_the_guest_bytes": first["guest"]["memory"],
