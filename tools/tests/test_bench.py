@@ -280,26 +280,41 @@ def test_another_kernel_or_plan_starts_anew(guests: Guests) -> None:
     assert len(list((guests.folder / "bench" / "raw").glob("*.jsonl"))) == 2
 
 
-def test_a_guest_that_dies_costs_its_unfinished_loads(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_guest_that_dies_costs_one_load(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
     guests.dies = {2}
-    assert guests.bench("--only", "competing/xfs", "--pairs", "2") == 1
+    assert guests.bench("--only", "depth-1/xfs", "--only", "competing/xfs/dontcache", "--pairs", "2") == 1
     printed = capsys.readouterr()
     assert "boot of rust, pair 1, xfs: the guest panicked" in printed.err
+    assert "did not come to the end" not in printed.err
+    # Three loads, of which the second took the guest with it; the third got another one.
+    assert guests.booted == [("c", "xfs", 3), ("rust", "xfs", 3), ("rust", "xfs", 1), ("c", "xfs", 2), ("rust", "xfs", 2)]
     document = json.loads((guests.folder / "bench" / "results.json").read_text())
-    counted = [(m["pair"], m["mode"]) for m in document["measurements"] if m["variant"] == "rust"]
-    assert counted == [(1, "buffered")] * 2 + [(2, "buffered")] * 2 + [(2, "dontcache")] * 2
+    counted = [(m["pair"], m["scenario"], m["mode"]) for m in document["measurements"] if m["variant"] == "rust" and m["pair"] == 1]
+    assert [(scenario, mode) for _, scenario, mode in counted] == [
+        ("depth-1", "buffered"),
+        ("depth-1", "dontcache"),
+    ]
     assert any(line.startswith("partial: ") for line in document["verdicts"])
     booted = len(guests.booted)
-    guests.bench("--only", "competing/xfs", "--pairs", "2")
-    assert len(guests.booted) == booted + 1
+    guests.bench("--only", "depth-1/xfs", "--only", "competing/xfs/dontcache", "--pairs", "2")
+    assert booted < len(guests.booted) < 2 * booted
 
 
-def test_loads_before_every_guest_died_are_told(guests: Guests) -> None:
+def test_loads_that_kill_every_guest_are_given_up(guests: Guests) -> None:
+    guests.dies = {1, 3}
+    assert guests.bench("--only", "competing/xfs", "--pairs", "4") == 1
+    document = json.loads((guests.folder / "bench" / "results.json").read_text())
+    assert {m["mode"] for m in document["measurements"]} == {"buffered", "dontcache"}
+    assert [m["variant"] for m in document["measurements"] if m["mode"] == "dontcache"] == ["rust"] * 2
+
+
+def test_an_accelerator_that_nobody_told_is_unknown(guests: Guests) -> None:
     guests.dies = {1, 2}
     assert guests.bench("--only", "competing/xfs", "--pairs", "1") == 1
     document = json.loads((guests.folder / "bench" / "results.json").read_text())
     assert {m["mode"] for m in document["measurements"]} == {"buffered"}
     assert document["setup"]["accelerator"] == "unknown"
+    assert "Nothing could be measured of competing/xfs/dontcache." in document["verdicts"]
 
 
 def test_nothing_measured_is_no_success(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:

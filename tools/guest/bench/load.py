@@ -46,6 +46,7 @@ def fio(arguments: list[str], environment: dict[str, str], group: MemoryGroup) -
             capture_output=True,
             text=True,
             timeout=FIO_SECONDS,
+            cwd="/tmp",
         )
     except subprocess.TimeoutExpired:
         raise Refused(f"fio did not end within {FIO_SECONDS} seconds") from None

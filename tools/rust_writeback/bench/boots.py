@@ -50,11 +50,13 @@ class Boot:
     steps: list[results.Step]
     output: bytes = b""
     facts: dict[str, Any] = field(default_factory=dict)
+    part: int = 0
+    """one more for each guest that died before the plan's end"""
 
     @property
     def name(self) -> str:
         """As its raw file is called."""
-        return f"{self.pair}-{self.variant.name}"
+        return f"{self.pair}-{self.place}-{self.variant.name}" + (f"-{self.part}" if self.part else "")
 
     @property
     def title(self) -> str:

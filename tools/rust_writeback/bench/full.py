@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -62,6 +62,8 @@ class Bench:
     done: list[boots.Boot] = field(default_factory=list)
     measurements: list[results.Measurement] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    deadly: set[str] = field(default_factory=set)
+    """loads that took a guest with them, which is once too often"""
 
     def seconds(self, loads: Sequence[catalogue.Load]) -> float:
         """How long one pair of boots may take."""
@@ -70,22 +72,19 @@ class Bench:
 
     def open(self) -> list[catalogue.Load]:
         """The loads that need more pairs."""
-        if not self.measurements:
-            return self.loads
+        loads = [load for load in self.loads if load.name not in self.deadly]
+        if not self.done:
+            return loads
         groups = summary.summarize(self.measurements, summary.SHORT[:1], partial=True)
-        return [load for load in self.loads if not self._settled(load, groups)]
+        return [load for load in loads if not self._settled(load, groups)]
 
     def _settled(self, load: catalogue.Load, groups: Sequence[summary.Group]) -> bool:
         """Narrow in every section and for every variant, or not to be had at all."""
-        of_load = [
-            group
-            for group in groups
-            if group.scenario.partition(": ")[0] == load.scenario.name and (group.place, group.mode) == (load.place, load.mode)
-        ]
-        for group in of_load:
-            ratios = [group.cell(summary.MAIN).ratios.get(variant.name) for variant in self.compared[1:]]
-            if not all(ratio and ratio.pairs >= FEWEST_PAIRS and ratio.narrow for ratio in ratios):
-                return False
+        for group in groups:
+            if group.scenario.partition(": ")[0] == load.scenario.name and group.key[1:] == (load.place, load.mode):
+                ratios = [group.cell(summary.MAIN).ratios.get(variant.name) for variant in self.compared[1:]]
+                if not all(ratio and ratio.pairs >= FEWEST_PAIRS and ratio.narrow for ratio in ratios):
+                    return False
         return True
 
     def pair(self, number: int, kept: journal.Journal, bar: Bar) -> None:
@@ -97,6 +96,22 @@ class Bench:
                 self._boot(boots.Boot(number, variant, place, planned), kept, bar)
 
     def _boot(self, boot: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
+        """Run all steps. What comes after a load that took the guest with it gets a new guest."""
+        while True:
+            dead = self._part(boot, kept, bar)
+            lines = results.read_lines(boot.output)
+            if not dead or not lines:
+                break
+            told = sum(line["kind"] in ("step", "refused") for line in lines)
+            self.deadly.update(step.load.name for step in boot.steps[told : told + 1])
+            rest = results.plan([step.load for step in boot.steps[told + 1 :]])
+            if not rest:
+                break
+            boot = replace(boot, steps=rest, output=b"", facts={}, part=boot.part + 1)
+
+    def _part(self, boot: boots.Boot, kept: journal.Journal, bar: Bar) -> bool:
+        """One boot, or what is kept of it; did the guest die?"""
+        dead = False
         if kept.has(boot):
             bar.advance(len(boot.steps) + 2)
         else:
@@ -104,12 +119,14 @@ class Bench:
                 boots.run(self.vm, boot, bar)
             except virtual.VmFailure as failure:
                 # What it had finished counts, and the others go on.
+                dead = True
                 self.problems.append(f"{boot.title}, {boot.place}: {failure}")
             kept.save(boot)
         found = results.sift(results.read_lines(boot.output), boot.steps, boot.pair, boot.variant)
         self.done.append(boot)
         self.measurements += found.measurements
-        self.problems += found.problems
+        self.problems += [problem for problem in found.problems if not dead or results.NOT_ENDED not in problem]
+        return dead
 
     def run(self, kept: journal.Journal) -> None:
         """Pair after pair, until nothing is open or the limit is reached."""
@@ -124,10 +141,18 @@ class Bench:
     def notes(self) -> list[str]:
         """Why it ended where it did, and what is missing."""
         left = [load.name for load in self.open()]
-        count = f"{len(self.loads) - len(left)} of {len(self.loads)} loads"
-        notes = [f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in {count}."]
+        groups = summary.summarize(self.measurements, summary.SHORT[:1], partial=True)
+        measured = {(group.scenario.partition(": ")[0], *group.key[1:]) for group in groups}
+        missing = [load.name for load in self.loads if (load.scenario.name, load.place, load.mode) not in measured]
+        narrow = len(self.loads) - len({*left, *missing, *self.deadly})
+        notes = [
+            f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in {narrow} of"
+            f" {len(self.loads)} loads."
+        ]
         if left:
             notes.append(f"Stopped at the limit of {self.limit} pairs: {', '.join(left)}.")
+        if missing:
+            notes.append(f"Nothing could be measured of {', '.join(missing)}.")
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
 

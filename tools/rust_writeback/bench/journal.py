@@ -39,7 +39,7 @@ class Journal:
         steps.write_whole(folder / "fingerprint", key)
 
     def _path(self, boot: boots.Boot) -> Path:
-        return self.folder / f"{boot.pair}-{boot.place}-{boot.variant.name}.jsonl"
+        return self.folder / f"{boot.name}.jsonl"
 
     def has(self, boot: boots.Boot) -> bool:
         """Was this boot finished, with these very steps? If so, it has its output and facts now."""

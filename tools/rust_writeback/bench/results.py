@@ -25,6 +25,8 @@ DIRTY, WRITEBACK, COUNTED, CACHED, READ, WRITTEN = 1, 2, 3, 4, 5, 6
 LEFT_BY_UNCACHED = 1 / 16
 """Reads with DONTCACHE move no counter. What proves them is that less than this of what they read stays cached."""
 
+NOT_ENDED = "the guest did not come to the end of its plan"
+
 Line = dict[str, Any]
 
 
@@ -121,9 +123,10 @@ class Found:
 def plan(loads: Sequence[catalogue.Load]) -> list[Step]:
     """The loads of one boot in their order; files stay where the next load needs them."""
     steps = []
-    for load, after in zip(loads, [*loads[1:], None], strict=True):
+    for number, load in enumerate(loads):
         left = {name for section in load.scenario.sections for name in section.names}
-        steps.append(Step(load, after is not None and bool(left & set(after.scenario.needs))))
+        needed = {name for after in loads[number + 1 : number + 2] for name in after.scenario.needs}
+        steps.append(Step(load, bool(left & needed)))
     return steps
 
 
@@ -164,10 +167,10 @@ def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Varia
             what = f"{line['scenario']}, {line['mode']}: " if "scenario" in line else ""
             found.problems.append(str(refuse(f"{what}{line['reason']}")))
     if not lines or lines[0].get("kind") != "guest":
-        found.problems.append(str(refuse("the guest did not come to the end of its plan")))
+        found.problems.append(str(refuse(NOT_ENDED)))
         return found
     if lines[-1].get("kind") != "end" and not any("scenario" not in line for line in lines if line["kind"] == "refused"):
-        found.problems.append(str(refuse("the guest did not come to the end of its plan")))
+        found.problems.append(str(refuse(NOT_ENDED)))
     for line in lines:
         if line.get("core", variant.core) != variant.core:
             found.problems = [str(refuse(f"the active core was {line['core']}"))]
