@@ -63,8 +63,8 @@ fn range_at(
 
 /// Makes the bytes `from..to` of `folio`, which were copied, up to date and dirty.
 ///
-/// Nothing to do for a folio without buffers. A range that the folio cannot have is reported; of one
-/// that goes beyond the folio, what is in the folio is committed.
+/// Nothing to do for a folio without buffers. A range that the folio cannot have is reported; of
+/// one that goes beyond the folio, what is in the folio is committed.
 ///
 /// # Safety
 ///

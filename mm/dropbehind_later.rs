@@ -67,8 +67,8 @@ impl Leftover {
 
 /// Tries again to drop `folio`, in a while.
 ///
-/// Where there is no memory to remember it in, and where all tries fail, the folio stays until it is
-/// reclaimed, as it does with C.
+/// Where there is no memory to remember it in, and where all tries fail, the folio stays until it
+/// is reclaimed, as it does with C.
 ///
 /// Context: any.
 ///

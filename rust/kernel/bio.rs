@@ -145,8 +145,7 @@ impl BioList {
 
     /// # Safety
     ///
-    /// From `first` to `last` must be such a chain, whose last is followed by nothing, and which the
-    /// caller gives up.
+    /// From `first` to `last` must be such a chain, and the caller must give it up.
     #[inline(always)]
     unsafe fn link(&mut self, first: *mut bindings::bio, last: *mut bindings::bio) {
         if self.head.is_null() {
@@ -191,7 +190,7 @@ impl List for BioList {
     #[inline(always)]
     fn push(&mut self, bio: CompletedBio) {
         let bio = bio.into_raw().as_ptr();
-        // SAFETY: By its type's invariants the bio was the caller's, and it is live: a chain of one.
+        // SAFETY: By its type's invariants it was the caller's, and is live: a chain of one.
         unsafe {
             self.link(bio, bio);
             (*bio).bi_next = null_mut();

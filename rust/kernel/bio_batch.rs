@@ -47,7 +47,9 @@ use core::{
     mem::take, //
 };
 
-/// The batch of one CPU (`struct rust_bio_batch`), as any CPU may use it. [`OwnBatch`] has the rest.
+/// The batch of one CPU (`struct rust_bio_batch`), as any CPU may use it.
+///
+/// [`OwnBatch`] has the rest.
 ///
 /// # Invariants
 ///

@@ -361,8 +361,8 @@ impl<'a> BufferRing<'a> {
         let Some(index) = NonNull::new(unsafe { (*self.head.as_raw()).b_index }) else {
             return &[];
         };
-        // SAFETY: `index_buffers()` wrote the number of links in front of the links, which are pointers to
-        // buffers of this ring, and `BufferLink` is transparent over one.
+        // SAFETY: `index_buffers()` wrote the number of links in front of the links, which are
+        // pointers to buffers of this ring, and `BufferLink` is transparent over one.
         unsafe {
             let links = index.as_ptr().add(1).cast::<BufferLink<'a>>();
             slice::from_raw_parts(links, index.read())

@@ -22,9 +22,9 @@
 //! that tick.
 //!
 //! **Moving.** Where a real-time task has the CPU, the worker does not get it. The batch then goes
-//! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at once
-//! if the interrupt has come upon such a task, or if one was in the way not long ago, and otherwise
-//! when somebody looks after the worker in a tick's time ([`look`](Batch::look)).
+//! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at
+//! once if the interrupt has come upon such a task, or if one was in the way not long ago, and
+//! otherwise when somebody looks after the worker, in two ticks at most ([`look`](Batch::look)).
 //!
 //! Every completion is taken once, and those of one CPU in the order in which they were added.
 
@@ -316,8 +316,8 @@ impl<L: List> Batch<L> {
         gone.waiting
     }
 
-    /// Looks after the worker. It gets on if what was the first a tick ago is not the first now; one
-    /// that has come again is taken for it, and moves without need.
+    /// Looks after the worker. It gets on if what was the first a tick ago is not the first now.
+    /// One that has come again is taken for the same, and moves without need.
     pub fn look(&mut self, tick: usize) -> Progress {
         let first = self.list().first();
         let seen = core::mem::replace(&mut self.seen, first);

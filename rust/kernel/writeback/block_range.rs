@@ -154,18 +154,22 @@ impl BlockRange {
         } else if block >= touched.end {
             Position::After
         } else {
-            let bytes = self.bytes(block);
-            Position::In {
-                before: bytes.start < self.from,
-                after: bytes.end > self.to,
-            }
+            let (before, after) = self.left_out(block);
+            Position::In { before, after }
         }
     }
 
     /// Whether the range leaves out bytes of `block`, which is in it.
     #[inline(always)]
     pub const fn is_partial(&self, block: usize) -> bool {
+        let (before, after) = self.left_out(block);
+        before || after
+    }
+
+    /// Whether the range leaves out bytes of `block` before it, and behind it.
+    #[inline(always)]
+    const fn left_out(&self, block: usize) -> (bool, bool) {
         let bytes = self.bytes(block);
-        bytes.start < self.from || bytes.end > self.to
+        (bytes.start < self.from, bytes.end > self.to)
     }
 }
