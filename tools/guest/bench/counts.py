@@ -63,7 +63,8 @@ class Counts:
             return self
         if not os.path.exists(KPROBES) or not os.path.exists(SYNTHETIC):
             raise Refused(
-                "this kernel counts nothing: it needs CONFIG_KPROBE_EVENTS, CONFIG_HIST_TRIGGERS and CONFIG_SYNTH_EVENTS"
+                "this kernel counts nothing:"
+                " it needs CONFIG_KPROBE_EVENTS, CONFIG_HIST_TRIGGERS and CONFIG_SYNTH_EVENTS"
             )
         try:
             self._install()

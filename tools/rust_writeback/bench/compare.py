@@ -34,11 +34,13 @@ def load(folder: Path) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads((folder / "results.json").read_text())
     except FileNotFoundError:
-        raise Failure(f"{folder} has no results.json; name a folder of make run or make bench below the project", 2) from None
+        hint = "name a folder of make run or make bench below the project"
+        raise Failure(f"{folder} has no results.json; {hint}", 2) from None
     except ValueError:
         raise Failure(f"{folder}/results.json cannot be read; make that result again", 2) from None
-    if document.get("format") != report.FORMAT:
-        raise Failure(f"{folder}/results.json is of format {document.get('format')}, not {report.FORMAT}; make it again", 2)
+    found = document.get("format")
+    if found != report.FORMAT:
+        raise Failure(f"{folder}/results.json is of format {found}, not {report.FORMAT}; make it again", 2)
     return document
 
 

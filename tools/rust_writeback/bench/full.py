@@ -25,7 +25,11 @@ FEWEST_PAIRS = 3
 BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
 """What a boot, and a step beside its load, takes an emulated guest."""
 
-TABLES: report.Tables = (("What the loads did", summary.SHORT), ("What they cost", summary.COSTS), ("What the kernel counted", summary.COUNTS))
+TABLES: report.Tables = (
+    ("What the loads did", summary.SHORT),
+    ("What they cost", summary.COSTS),
+    ("What the kernel counted", summary.COUNTS),
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,7 +43,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line of the benchmark."""
     parser = Parser(prog="bench", description=__doc__, allow_abbrev=False)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
-    parser.add_argument("--variants", default="c,rust", help="what is compared with the first of them (default: c,rust)")
+    parser.add_argument("--variants", default="c,rust", help="what is compared with the first (default: %(default)s)")
     parser.add_argument("--pairs", type=int, default=10, help="boots of each variant at most (default: %(default)s)")
     parser.add_argument("--mem", default="192M", help="memory of the guest (default: %(default)s)")
     parser.add_argument("--bps", default="112M", help="bytes a second that the drive takes (default: %(default)s)")
@@ -159,14 +163,11 @@ class Bench:
 def announce(bench: Bench) -> None:
     """What will run, and how long it will take."""
     fewest = min(FEWEST_PAIRS, bench.limit)
-    seconds = bench.seconds(bench.loads)
+    pairs = list(dict.fromkeys(str(number) for number in (fewest, bench.limit)))
+    minutes = list(dict.fromkeys(f"{number * bench.seconds(bench.loads) / 60:.0f}" for number in (fewest, bench.limit)))
     names = ", ".join(variants.title(variant.name) for variant in bench.compared)
-    print(
-        f"{len(bench.loads)} loads on {names}: {fewest} to {bench.limit} pairs of boots,"
-        f" about {fewest * seconds / 60:.0f} to {bench.limit * seconds / 60:.0f} minutes",
-        file=sys.stderr,
-        flush=True,
-    )
+    what = f"{len(bench.loads)} loads on {names}: {' to '.join(pairs)} pairs of boots"
+    print(f"{what}, about {' to '.join(minutes)} minutes", file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str]) -> int:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import io
+import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +40,9 @@ STYLES = {"buffered": "--", "dontcache": "-", "direct": ":"}
 COLUMNS = 4
 """How many plots stand side by side."""
 
+TITLE_WIDTH = 32
+"""Letters of a plot's title that do not run into its neighbour's."""
+
 STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -70,7 +75,8 @@ class Drawing:
     def steps(self) -> dict[Panel, str]:
         """One panel for each step: what was sampled is the same for all its sections."""
         first = {(m.scenario, m.place) for m in self.measurements if m.first}
-        return {panel: text.partition(": ")[0] for panel, text in self.panels.items() if panel in first}
+        section = re.compile(": [^,]*")
+        return {panel: section.sub("", text) for panel, text in self.panels.items() if panel in first}
 
     def of(self, panel: Panel) -> list[Measurement]:
         """What was measured there."""
@@ -89,7 +95,8 @@ def draw(
     panels = {}
     for group in groups:
         text = titles.get(group.scenario, group.scenario)
-        panels[group.scenario, group.place] = f"{text}, {group.place}" if len(places) > 1 else text
+        text = f"{text}, {group.place}" if len(places) > 1 else text
+        panels[group.scenario, group.place] = textwrap.fill(text, TITLE_WIDTH)
     drawing = Drawing(groups, measurements, panels, groups[0].variants if groups else ())
     with plt.rc_context(STYLE):
         return {name: _svg(name, PLOTS[name](drawing)) for name in names}
@@ -257,10 +264,10 @@ def _ratios(drawing: Drawing) -> Figure:
     places, others = ({line[index] for line in lines} for index in (1, 3))
     height = 0.9 + 0.28 * max(len(lines), 1)
     figure, panels = _panels(names, height, columns=6)
-    texts = [
-        ", ".join([line[0], *([line[1]] if len(places) > 1 else []), line[2], *([title(line[3])] if len(others) > 1 else [])])
-        for line in lines
-    ]
+    texts = []
+    for scenario, place, mode, variant in lines:
+        place, other = place if len(places) > 1 else "", title(variant) if len(others) > 1 else ""
+        texts.append(", ".join(filter(None, (scenario, place, mode, other))))
     for axes, name in zip(panels, names, strict=False):
         heading = name
         for group, cell, variant in compared:

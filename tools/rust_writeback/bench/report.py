@@ -24,11 +24,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 CAPTIONS = {
     "ratios": (
         "Ratios with 95 % intervals",
-        "Left of the line Rust has the smaller figure, right of it the larger. Grey: no difference shown.",
+        "Left of the line the other core has the smaller figure than the first, right of it the larger."
+        " Grey: no difference shown.",
     ),
     "bandwidth": ("Bandwidth", "Bars: geometric mean over the boots. Points: single boots."),
     "latency": ("Completion latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
-    "throughput": ("What the device moved while fio ran", "Read and written, over half a second each; one line a boot."),
+    "throughput": ("What the device moved while fio ran", "Read and written, by half seconds; one line a boot."),
     "dirty": ("Dirty memory while fio runs", "One line a boot, sampled in the guest."),
     "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
 }

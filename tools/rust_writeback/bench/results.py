@@ -169,7 +169,8 @@ def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Varia
     if not lines or lines[0].get("kind") != "guest":
         found.problems.append(str(refuse(NOT_ENDED)))
         return found
-    if lines[-1].get("kind") != "end" and not any("scenario" not in line for line in lines if line["kind"] == "refused"):
+    stopped = any(line["kind"] == "refused" and "scenario" not in line for line in lines)
+    if lines[-1].get("kind") != "end" and not stopped:
         found.problems.append(str(refuse(NOT_ENDED)))
     for line in lines:
         if line.get("core", variant.core) != variant.core:

@@ -59,6 +59,10 @@ def _of_writes(value: Callable[[Measurement], float]) -> Callable[[Measurement],
     return lambda boot: value(boot) if boot.written and boot.device["writes"] else None
 
 
+def _kib_a_write(boot: Measurement) -> float:
+    return boot.device["written"] / boot.device["writes"] / 1024
+
+
 MAIN = "mb_per_s"
 """The figure that decides when there are enough pairs."""
 
@@ -77,9 +81,7 @@ COSTS = (
     _mean("worker_cpu", "CPU of workers", "s", lambda boot: boot.used["worker_seconds"]),
     _mean("peak_cached", "peak cached", "MB", lambda boot: boot.peak_cached_pages * PAGE / 1e6),
     _mean("amplification", "device/written", "", _of_writes(lambda boot: boot.device["written"] / boot.written)),
-    _mean(
-        "write_size", "write of device", "KiB", _of_writes(lambda boot: boot.device["written"] / boot.device["writes"] / 1024)
-    ),
+    _mean("write_size", "write of device", "KiB", _of_writes(_kib_a_write)),
 )
 """What a load cost: the second table."""
 
@@ -223,5 +225,6 @@ def _verdicts(groups: Sequence[Group], base: str, variant: str) -> list[str]:
     places = {group.place for group in groups}
     for group, cell, ratio in shown:
         place = f", {group.place}" if len(places) > 1 else ""
-        lines.append(f"{group.scenario}, {group.mode}{place}, {cell.metric.title}: {ratio.verdict(title(variant))}, {ratio}")
+        what = f"{group.scenario}, {group.mode}{place}, {cell.metric.title}"
+        lines.append(f"{what}: {ratio.verdict(title(variant))}, {ratio}")
     return lines
