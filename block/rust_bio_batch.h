@@ -17,7 +17,7 @@
 #include <linux/workqueue.h>
 
 enum {
-	RUST_BIO_BATCH_CORE	= 9,	/* words */
+	RUST_BIO_BATCH_CORE	= 10,	/* words */
 	RUST_BIO_BATCH_HZ	= HZ,
 };
 

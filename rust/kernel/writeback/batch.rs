@@ -18,8 +18,8 @@
 //!
 //! **Gathering.** A completion that comes alone costs two context switches. So when more than a few
 //! runs of the worker have begun in a tick, the next one is put off until more completions have
-//! come, if nobody waits for them ([`Waits`]). A gathering that gained nothing is not repeated in
-//! that tick.
+//! come, if nobody waits for them ([`Waits`]). After a gathering that gained nothing there is none
+//! for a tick, and for twice as long after each that follows.
 //!
 //! **Moving.** Where a real-time task has the CPU, the worker does not get it. The batch then goes
 //! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at
@@ -87,6 +87,9 @@ pub enum Taken<L> {
 /// How many ticks a worker takes what comes before it rests.
 const LONG_RUN: u8 = 2;
 
+/// For how many ticks nothing is gathered at most, once that has gained nothing.
+const LONGEST_PAUSE: u8 = 64;
+
 /// What the caller of [`Batch::add`] or [`Batch::receive`] has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Todo {
@@ -148,11 +151,15 @@ pub struct Batch<L> {
     state: State,
     /// For how many looks the worker runs.
     looks: u8,
+    /// For how many ticks nothing is gathered after that.
+    pause: u8,
     /// Whether a real-time task was in the way at `crowded_at`.
     crowded: bool,
     crowded_at: usize,
     /// What was the first when somebody looked last.
     seen: usize,
+    /// When it was seen last that gathering gains nothing.
+    paused_at: usize,
 }
 
 impl<L: List> Batch<L> {
@@ -213,7 +220,7 @@ impl<L: List> Batch<L> {
         if self.tick != tick {
             self.tick = tick;
             self.runs = 0;
-        } else if self.runs >= runs(M::HZ) && item.can_wait() {
+        } else if self.runs >= runs(M::HZ) && !self.is_pausing() && item.can_wait() {
             self.state = State::Gathering;
             self.put_off.push(item);
             return Todo::Gather;
@@ -222,6 +229,10 @@ impl<L: List> Batch<L> {
         self.state = State::Running;
         self.waiting.push(item);
         Todo::Run
+    }
+
+    fn is_pausing(&self) -> bool {
+        self.tick.wrapping_sub(self.paused_at) < usize::from(self.pause)
     }
 
     /// Whether a real-time task was in the way in the last second. One that runs now and again is
@@ -253,7 +264,10 @@ impl<L: List> Batch<L> {
             return false;
         }
         if self.put_off.is_single() {
-            self.runs = 0;
+            self.pause = self.pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
+            self.paused_at = self.tick;
+        } else {
+            self.pause = 0;
         }
         self.hurry();
         true
