@@ -91,6 +91,17 @@ pub unsafe extern "C" fn rust_bio_batch_gathered() {
     OwnBatch::this(&off).gathered();
 }
 
+/// The interrupt is over in which this CPU was found not to get on with its batch.
+///
+/// # Safety
+///
+/// None is asked for.
+#[export]
+pub unsafe extern "C" fn rust_bio_batch_depart() {
+    let off = InterruptsSaved::new();
+    OwnBatch::this(&off).depart();
+}
+
 /// Looks after the worker of this CPU.
 ///
 /// # Safety

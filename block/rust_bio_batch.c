@@ -82,6 +82,11 @@ int rust_bio_batch_find_cpu(struct rust_bio_batch *batch)
 	return found;
 }
 
+void rust_bio_batch_depart_soon(struct rust_bio_batch *batch)
+{
+	irq_work_queue(&batch->depart);
+}
+
 bool rust_bio_batch_send(struct rust_bio_batch *batch, int cpu)
 {
 	return !smp_call_function_single_async(cpu, &batch->move);
@@ -123,6 +128,11 @@ static void batch_idle_look(struct timer_list *timer)
 	rust_bio_batch_look();
 }
 
+static void batch_depart(struct irq_work *work)
+{
+	rust_bio_batch_depart();
+}
+
 static void batch_arrived(void *from)
 {
 	rust_bio_batch_arrived(from);
@@ -154,6 +164,7 @@ static int __init rust_bio_batch_init(void)
 
 		INIT_WORK(&batch->work, batch_work);
 		INIT_CSD(&batch->move, batch_arrived, batch);
+		batch->depart = IRQ_WORK_INIT_HARD(batch_depart);
 		hrtimer_setup(&batch->gather, batch_gathered, CLOCK_MONOTONIC,
 			      HRTIMER_MODE_REL_PINNED_HARD);
 		batch->watch = IRQ_WORK_INIT_LAZY(batch_look);

@@ -36,6 +36,7 @@ struct rust_bio_batch {
 	struct hrtimer		gather;
 	struct irq_work		watch;
 	struct timer_list	idle_watch;
+	struct irq_work		depart;
 	call_single_data_t	move;
 };
 
@@ -48,6 +49,7 @@ extern int rust_bio_nr_waiting;
 bool rust_bio_batch_gather(struct rust_bio_batch *batch);
 void rust_bio_batch_watch(struct rust_bio_batch *batch);
 int rust_bio_batch_find_cpu(struct rust_bio_batch *batch);
+void rust_bio_batch_depart_soon(struct rust_bio_batch *batch);
 bool rust_bio_batch_send(struct rust_bio_batch *batch, int cpu);
 void rust_bio_batch_hurry(void);
 
@@ -59,6 +61,7 @@ void rust_bio_complete_in_task(struct bio *bio);
 bool rust_bio_batch_work(void);
 void rust_bio_batch_gathered(void);
 void rust_bio_batch_look(void);
+void rust_bio_batch_depart(void);
 void rust_bio_batch_arrived(struct rust_bio_batch *from);
 void rust_bio_batch_retire(unsigned int cpu);
 void rust_writeback_wait_begin(void);

@@ -9,6 +9,9 @@
  */
 #include <linux/bio.h>
 #include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/kernel_stat.h>
+#include <linux/pagemap.h>
 #include <linux/rust_bio_batch.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -17,6 +20,7 @@
 
 #define NR_BIOS		33
 #define ROUNDS		100
+#define STREAM		1000
 
 /* Long enough for all timers of a batch to be through. */
 #define A_WHILE		5
@@ -88,15 +92,49 @@ static struct costs usual(struct subjects *s, unsigned int nr, bool in_a_while)
 	return (struct costs){ queue[ROUNDS / 2], end[ROUNDS / 2] };
 }
 
+/*
+ * How often tasks are switched for bios that complete one at a time, and fast.
+ * While @folio is waited for, if there is one.
+ */
+static u64 switches(struct subjects *s, struct folio *folio)
+{
+	bool waits = folio && rust_begin_writeback_wait(folio);
+	u64 before;
+
+	schedule_timeout_uninterruptible(A_WHILE);
+	before = nr_context_switches();
+	for (int i = 0; i < STREAM; i++) {
+		unsigned long flags;
+
+		/* gathered for ten times that long, so the bio was ended */
+		local_irq_save(flags);
+		bio_endio(s->bios[i % NR_BIOS]);
+		local_irq_restore(flags);
+		usleep_range(20, 21);
+	}
+	schedule_timeout_uninterruptible(A_WHILE);
+	rust_end_writeback_wait(waits);
+	return nr_context_switches() - before;
+}
+
 static int measure(struct seq_file *m, struct subjects *s)
 {
+	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 	struct costs nothing = usual(s, 0, false);
 	struct costs in_a_while = usual(s, 1, true);
 	struct costs one = usual(s, 1, false);
 	struct costs many = usual(s, NR_BIOS, false);
 
+	u64 stream = switches(s, NULL), waited;
+
+	if (!folio)
+		return -ENOMEM;
+	folio_set_dropbehind(folio);
+	waited = switches(s, folio);
+	folio_clear_dropbehind(folio);
+	folio_put(folio);
 	/* two batches of one in each round, but for those in a while */
-	if (s->nr_ended != ROUNDS * (1 + 1 + 2 + 1 + NR_BIOS))
+	if (s->nr_ended != ROUNDS * (1 + 1 + 2 + 1 + NR_BIOS) + 2 * STREAM)
 		return -EIO;
 	seq_printf(m, "bio_first_in_a_while %llu\n",
 		   in_a_while.queue - nothing.queue);
@@ -105,6 +143,8 @@ static int measure(struct seq_file *m, struct subjects *s)
 	seq_printf(m, "bio_alone %llu\n", one.end - nothing.end);
 	seq_printf(m, "bio_of_32 %llu\n",
 		   (many.end - one.end) / (NR_BIOS - 1));
+	seq_printf(m, "stream_switches %llu\n", stream);
+	seq_printf(m, "waited_stream_switches %llu\n", waited);
 	return 0;
 }
 

@@ -215,7 +215,10 @@ impl<'a> OwnBatch<'a> {
     fn act_otherwise(self, todo: Todo) {
         match todo {
             Todo::Gather => self.gather(),
-            Todo::Move => self.go(),
+            Todo::Move => {
+                // SAFETY: The batch lives by its type's invariants, and its work with it.
+                unsafe { bindings::rust_bio_batch_depart_soon(self.batch.as_raw()) };
+            }
             Todo::Run | Todo::Watch => {}
         }
     }
@@ -239,18 +242,21 @@ impl<'a> OwnBatch<'a> {
         }
     }
 
-    /// Looks after the worker. Has another CPU's get on where this one's does not.
+    /// Looks after the worker. Moves the batch where that does not get its CPU.
     pub fn look(self) {
-        match self.with_core(|core| core.look(sched::jiffies())) {
+        match self.with_core(|core| core.look(&Now)) {
             Progress::Empty => return,
             Progress::Made => {}
-            Progress::None => {
-                // It may have run elsewhere while its CPU was to go off line.
-                self.queue();
-                self.send();
-            }
+            Progress::None => self.send(),
         }
         self.watch();
+    }
+
+    /// Moves the batch if it is to leave: the interrupt is over in which that was found.
+    pub fn depart(self) {
+        if self.with_core(|core| core.is_leaving()) {
+            self.send();
+        }
     }
 
     fn gather(self) {
@@ -263,34 +269,28 @@ impl<'a> OwnBatch<'a> {
         }
     }
 
-    fn go(self) {
-        if !self.send() {
-            self.hurry();
-        }
-    }
-
-    /// Sends all that waits to another CPU, if there is one that can end it sooner.
-    fn send(self) -> bool {
+    /// Sends all that waits to another CPU, or queues the worker if there is none that can end it
+    /// sooner. Nothing while what was sent before is on its way.
+    fn send(self) {
         if self.batch.is_moving().load(Acquire) != 0 {
-            return false;
+            return;
         }
         // SAFETY: The batch lives by its type's invariants.
         let cpu = unsafe { bindings::rust_bio_batch_find_cpu(self.batch.as_raw()) };
         if cpu < 0 {
-            return false;
+            return self.hurry();
         }
         // SAFETY: By the type invariants the list is this CPU's.
         let moving = || unsafe { &mut *(&raw mut (*self.batch.as_raw()).moving).cast::<BioList>() };
         *moving() = self.with_core(Batch::leave);
         self.batch.is_moving().store(1, Relaxed);
         // SAFETY: As above. The call is made once for each time that `is_moving` is set.
-        if unsafe { bindings::rust_bio_batch_send(self.batch.as_raw(), cpu) } {
-            return true;
+        if !unsafe { bindings::rust_bio_batch_send(self.batch.as_raw(), cpu) } {
+            self.batch.is_moving().store(0, Relaxed);
+            let bios = take(moving());
+            self.with_core(|core| core.stay(bios));
+            self.queue();
         }
-        self.batch.is_moving().store(0, Relaxed);
-        let bios = take(moving());
-        self.with_core(|core| core.stay(bios));
-        false
     }
 
     /// Queues the worker.

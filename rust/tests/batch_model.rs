@@ -76,7 +76,7 @@ impl List for Nodes {
 }
 
 /// The first tick.
-struct Once;
+struct Once(bool);
 
 impl Moment for Once {
     const HZ: usize = 1000;
@@ -86,7 +86,7 @@ impl Moment for Once {
     }
 
     fn is_crowded(&self) -> bool {
-        false
+        self.0
     }
 }
 
@@ -154,7 +154,7 @@ impl Model {
             self.queue(0);
             let mut batch = self.cpus[0].batch.lock().unwrap();
             if let Err(node) = batch.join(node) {
-                batch.add(node, &Once);
+                batch.add(node, &Once(false));
             }
             return;
         }
@@ -162,10 +162,11 @@ impl Model {
         let Err(node) = batch.join(node) else {
             return;
         };
-        match batch.add(node, &Once) {
+        match batch.add(node, &Once(false)) {
             Todo::Watch => {}
             Todo::Run => self.queue(0),
             Todo::Move => {
+                assert!(batch.is_leaving());
                 let nodes = batch.leave();
                 self.send(nodes);
             }
@@ -227,9 +228,8 @@ impl Model {
 
     fn look(&self) {
         let mut batch = self.cpus[0].batch.lock().unwrap();
-        if batch.look(1) == Progress::None {
+        if batch.look(&Once(true)) == Progress::None {
             let nodes = batch.leave();
-            self.queue(0);
             self.send(nodes);
         }
     }

@@ -79,6 +79,8 @@ enum Event {
     Work,
     /// The timer of a gathering, if there is one.
     Timer,
+    /// The interrupt is over after which a batch is to move.
+    Depart,
     /// A task begins to wait.
     Wait,
     /// A tick passes, and somebody looks.
@@ -92,6 +94,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => any::<bool>().prop_map(Event::Crowd),
         12 => Just(Event::Work),
         2 => Just(Event::Timer),
+        4 => Just(Event::Depart),
         1 => Just(Event::Wait),
         1 => Just(Event::Tick),
     ];
@@ -106,6 +109,7 @@ struct Cpu {
     crowded: bool,
     queued: bool,
     timer: bool,
+    departing: bool,
     added: usize,
     taken: Vec<usize>,
     sent: Vec<usize>,
@@ -121,10 +125,7 @@ impl Cpu {
             number: self.added,
             can_wait,
         };
-        let now = Now {
-            tick: self.tick,
-            crowded: self.crowded,
-        };
+        let now = self.now();
         let Err(node) = self.batch.join(node) else {
             return;
         };
@@ -140,7 +141,14 @@ impl Cpu {
                 self.gatherings += 1;
                 self.timer = true;
             }
-            Todo::Move => self.send(),
+            Todo::Move => self.departing = true,
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            tick: self.tick,
+            crowded: self.crowded,
         }
     }
 
@@ -170,12 +178,16 @@ impl Cpu {
                 self.queued |= self.batch.gathered();
             }
             Event::Timer => {}
+            Event::Depart => {
+                if std::mem::take(&mut self.departing) && self.batch.is_leaving() {
+                    self.send();
+                }
+            }
             Event::Wait => self.queued |= self.timer,
             Event::Tick => {
                 self.tick += 1;
                 self.at_once = 0;
-                if self.batch.look(self.tick) == Progress::None {
-                    self.queued = true;
+                if self.batch.look(&self.now()) == Progress::None {
                     self.send();
                 }
             }
@@ -185,7 +197,7 @@ impl Cpu {
     fn assert_somebody_knows(&self) {
         let gone = self.taken.len() + self.sent.len();
         assert!(
-            gone == self.added || self.queued || self.timer,
+            gone == self.added || self.queued || self.timer || self.departing,
             "{} of {} are gone, and nobody comes",
             gone,
             self.added
@@ -208,6 +220,7 @@ proptest! {
             cpu.assert_somebody_knows();
         }
         cpu.event(Event::Timer);
+        cpu.event(Event::Depart);
         // A run that ends with a rest is followed by another.
         (0..5).for_each(|_| cpu.work());
         prop_assert!(is_in_order(&cpu.taken) && is_in_order(&cpu.sent));
@@ -278,12 +291,15 @@ fn a_batch_moves_for_a_second_once_it_was_crowded() {
         crowded: true,
         ..Cpu::default()
     };
-    cpu.add(false);
+    cpu.event(Event::Add(2, false));
+    cpu.event(Event::Depart);
+    assert_eq!(cpu.sent, [1, 2]);
     cpu.crowded = false;
     cpu.tick += Now::HZ - 1;
     cpu.add(false);
-    assert_eq!(cpu.sent, [1, 2]);
+    cpu.event(Event::Depart);
+    assert_eq!(cpu.sent, [1, 2, 3]);
     cpu.tick += Now::HZ;
     alone(&mut cpu);
-    assert_eq!((cpu.sent.len(), cpu.taken.len()), (2, 1));
+    assert_eq!((cpu.sent.len(), cpu.taken.len()), (3, 1));
 }

@@ -20,7 +20,7 @@ def document(core: str = "rust") -> dict[str, Any]:
     for row in overwrite.ROWS:
         block, name = row.split(" ", 1)
         outputs[block].append(f"{name} 1000")
-    return {"core": core, "lines": [f"{name} 50" for name in micro.OPERATIONS], "overwrite": outputs}
+    return {"core": core, "lines": [f"{name} 50" for name in micro.FIGURES], "overwrite": outputs}
 
 
 def parse(said: Any, core: str = "rust") -> micro.Measured:
@@ -36,12 +36,12 @@ def both(changed: dict[str, float] | None = None) -> dict[str, dict[str, float]]
 
 
 def operations(rust: float = 50) -> dict[str, dict[str, float]]:
-    return {"c": dict.fromkeys(micro.OPERATIONS, 50.0), "rust": dict.fromkeys(micro.OPERATIONS, rust)}
+    return {"c": dict.fromkeys(micro.FIGURES, 50.0), "rust": dict.fromkeys(micro.FIGURES, rust)}
 
 
 def test_all_is_read() -> None:
     measured = parse(document())
-    assert set(measured.operations) == set(micro.OPERATIONS)
+    assert set(measured.operations) == set(micro.FIGURES)
     assert list(measured.overwrites) == overwrite.ROWS
     # Four calls of three sizes and ten orders at three places each, and the curve.
     assert len(overwrite.ROWS) == len(set(overwrite.ROWS)) == 2 * ((4 * 3 + 10) * 3 + 33)

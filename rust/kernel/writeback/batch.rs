@@ -15,6 +15,7 @@
 //! | gathering | a timer ends the gathering, or who starts to wait for writeback does |
 //! | running | a worker is queued or runs, and looks once more before it ends |
 //! | resting | the same, and the worker is to let other work have its turn |
+//! | leaving | once the interrupt is over, all that waits moves to another CPU |
 //!
 //! **Gathering.** A completion that comes alone costs two context switches. So when more than a few
 //! runs of the worker have begun in a tick, the next one is put off until more completions have
@@ -24,7 +25,7 @@
 //! **Moving.** Where a real-time task has the CPU, the worker does not get it. The batch then goes
 //! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at
 //! once if the interrupt has come upon such a task, or if one was in the way not long ago, and
-//! otherwise when somebody looks after the worker, in two ticks at most ([`look`](Batch::look)).
+//! otherwise when somebody looks after the worker, in two ticks as a rule ([`look`](Batch::look)).
 //!
 //! Every completion is taken once, and those of one CPU in the order in which they were added.
 
@@ -71,6 +72,8 @@ pub enum State {
     Running,
     /// The worker runs for long, and is to be queued again.
     Resting,
+    /// All goes to another CPU once the interrupt is over.
+    Leaving,
 }
 
 /// What a worker finds.
@@ -100,7 +103,9 @@ pub enum Todo {
     /// Start the timer of the gathering, if [`may_gather`] agrees; otherwise
     /// [`hurry`](Batch::hurry).
     Gather,
-    /// Move the batch to another CPU; if there is none for it, [`hurry`](Batch::hurry).
+    /// Move the batch to another CPU once the interrupt is over, if it is to
+    /// [leave](Batch::is_leaving) then; if there is no CPU for it, [`hurry`](Batch::hurry). Where
+    /// what was moved before is still on its way, the next look has to try again.
     Move,
 }
 
@@ -111,7 +116,8 @@ pub enum Progress {
     Empty,
     /// The worker gets on.
     Made,
-    /// The worker has not taken what was there at the last look.
+    /// The worker has not taken what was there at the last look, and a real-time task has its CPU:
+    /// all has to leave.
     None,
 }
 
@@ -193,7 +199,7 @@ impl<L: List> Batch<L> {
     #[inline(always)]
     fn list(&mut self) -> &mut L {
         match self.state {
-            State::Gathering | State::Resting => &mut self.put_off,
+            State::Gathering | State::Resting | State::Leaving => &mut self.put_off,
             State::Idle | State::Running => &mut self.waiting,
         }
     }
@@ -202,7 +208,7 @@ impl<L: List> Batch<L> {
     pub fn receive(&mut self, items: L) -> Todo {
         let todo = match self.state {
             State::Idle | State::Gathering => self.hurry(),
-            State::Running | State::Resting => Todo::Watch,
+            State::Running | State::Resting | State::Leaving => Todo::Watch,
         };
         self.list().append(items);
         todo
@@ -214,7 +220,8 @@ impl<L: List> Batch<L> {
         let tick = moment.tick();
         if self.was_crowded(tick, M::HZ) || moment.is_crowded() {
             self.crowd(tick);
-            self.waiting.push(item);
+            self.state = State::Leaving;
+            self.put_off.push(item);
             return Todo::Move;
         }
         if self.tick != tick {
@@ -291,8 +298,8 @@ impl<L: List> Batch<L> {
                 self.run();
                 Taken::Rest
             }
-            State::Gathering => {
-                // A task that began to wait has queued the worker.
+            State::Gathering | State::Leaving => {
+                // A task that began to wait has queued the worker, or it was queued before.
                 self.run();
                 Taken::Some(self.waiting.take())
             }
@@ -310,17 +317,22 @@ impl<L: List> Batch<L> {
         self.waiting.append(late);
     }
 
-    /// Takes all that waits, for another CPU. The worker finds nothing when it gets to run.
+    /// Whether all that waits is to move to another CPU.
+    pub fn is_leaving(&self) -> bool {
+        self.state == State::Leaving
+    }
+
+    /// Takes all that waits, for another CPU. A worker that is queued finds nothing.
     pub fn leave(&mut self) -> L {
-        if self.state != State::Idle {
-            self.run();
-        }
+        self.run();
+        self.state = State::Idle;
         self.waiting.take()
     }
 
-    /// Takes back what has left and was not received. Nothing was added meanwhile.
-    pub fn stay(&mut self, items: L) {
+    /// Takes back what has left and was not received, for the worker. Nothing was added meanwhile.
+    pub fn stay(&mut self, items: L) -> Todo {
         self.waiting.append(items);
+        self.hurry()
     }
 
     /// Takes all that waits on a CPU that is gone. Nothing will run there.
@@ -330,15 +342,17 @@ impl<L: List> Batch<L> {
         gone.waiting
     }
 
-    /// Looks after the worker. It gets on if what was the first a tick ago is not the first now.
-    /// One that has come again is taken for the same, and moves without need.
-    pub fn look(&mut self, tick: usize) -> Progress {
+    /// Looks after the worker. It gets on if what was the first a tick ago is not the first now, and
+    /// will if nothing keeps it from its CPU.
+    pub fn look<M: Moment>(&mut self, moment: &M) -> Progress {
         let first = self.list().first();
         let seen = core::mem::replace(&mut self.seen, first);
         if first == 0 {
             Progress::Empty
-        } else if first == seen {
-            self.crowd(tick);
+        } else if self.state == State::Leaving {
+            Progress::None
+        } else if first == seen && moment.is_crowded() {
+            self.crowd(moment.tick());
             Progress::None
         } else {
             self.tire();

@@ -22,6 +22,10 @@ BURST = 0.2
 
 LATE = BURST / 4
 
+ROUNDS = 3
+"""A busy host holds up a CPU of the guest now and then. A worker that waits for the real-time task is
+late each time."""
+
 
 def interrupt_cpu() -> int:
     """The CPU that the drive's one queue interrupts, made to complete there."""
@@ -75,13 +79,16 @@ def beside_busy_tasks() -> None:
         os.sched_setaffinity(0, everywhere - {cpu})
         try:
             with busy(cpu, real_time=False), busy(cpu, real_time=True):
-                buffered = longest_wait(fd, 0)
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-                dontcache = longest_wait(fd, RWF_DONTCACHE)
+                for _ in range(ROUNDS):
+                    buffered = longest_wait(fd, 0)
+                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                    dontcache = longest_wait(fd, RWF_DONTCACHE)
+                    figures = f"{dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
+                    print(f"# longest fdatasync: {figures}", flush=True)
+                    if dontcache < max(LATE, 3 * buffered):
+                        break
         finally:
             os.sched_setaffinity(0, everywhere)
-    figures = f"{dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
-    print(f"# longest fdatasync: {figures}", flush=True)
     if core() == "c" and dontcache > LATE:
         raise ktap.Skip(f"the C core's worker waits for the real-time task: {figures}")
     assert dontcache < max(LATE, 3 * buffered), figures
