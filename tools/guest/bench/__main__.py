@@ -5,7 +5,11 @@ Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "needs", "keep", "policy",
 "memory_max", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
-has defaults for them. What happened goes to stdout, a JSON object a line: one
+has defaults for them. On real hardware there is "machine" besides, {"seconds":
+of one load at most, "policy": for all steps, or ""}, and either a "directory",
+which exists, on whatever file system, or a "device", which is written over;
+nothing else is touched then, and what this kernel does not have is left out.
+What happened goes to stdout, a JSON object a line: one
 "guest", one "step" or "refused" for each step, one "end". A "refused" line
 without a scenario says why there is no result at all. The status is 1 when
 something was refused.
@@ -13,28 +17,39 @@ something was refused.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from .kernel import DEBUGFS, Refused, read, say
-from .load import run_step
-from .place import Place
+from .kernel import DEBUGFS, Refused, has_core, read, say
+from .load import FIO_SECONDS, choose_policy, run_step
+from .place import Disk, Folder, Place
 from .rounds import Rounds
 
 ERRORS = (Refused, KeyError, ValueError, OSError, subprocess.SubprocessError)
 
 
-def tell_machine() -> None:
+NO_CORE = "kernel"
+"""What stands for the core of a kernel that has none of ours."""
+
+
+def active_core() -> str:
+    """The core that runs."""
+    return read(f"{DEBUGFS}/core") if has_core() else NO_CORE
+
+
+def tell_machine(needs_core: bool) -> None:
     """What there is to know before a load."""
-    if not os.path.isdir(DEBUGFS):
+    if needs_core and not has_core():
         raise Refused(f"{DEBUGFS} is missing: this kernel has no writeback core to compare")
     uname = os.uname()
     say(
         "guest",
-        core=read(f"{DEBUGFS}/core"),
+        core=active_core(),
         kernel=f"{uname.release} {uname.version}",
         cmdline=read("/proc/cmdline"),
         memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
@@ -45,23 +60,47 @@ def tell_machine() -> None:
     )
 
 
+def place_of(plan: dict[str, Any]) -> Place:
+    """Where the loads go."""
+    if "machine" in plan:
+        return Folder(plan["directory"], plan["file_system"]) if "directory" in plan else Disk(plan["device"])
+    device = plan.get("device") or os.environ["NVME"]
+    return Place(device, plan["file_system"], plan.get("directory") or "/mnt/bench")
+
+
+@contextlib.contextmanager
+def policy(name: str) -> Iterator[None]:
+    """A policy for a while, on a machine that is not booted anew for the next one."""
+    if not name:
+        yield
+        return
+    before = read(f"{DEBUGFS}/policy")
+    try:
+        choose_policy(name)
+        yield
+    finally:
+        choose_policy(before)
+
+
 def run(plan: dict[str, Any]) -> bool:
     """Do what the plan says; was every step done?"""
-    tell_machine()
-    device = plan.get("device") or os.environ["NVME"]
-    directory = plan.get("directory") or "/mnt/bench"
-    rounds, whole = Rounds(), True
-    with Place(device, plan["file_system"], directory) as place:
+    machine = plan.get("machine", {})
+    tell_machine(needs_core=not machine)
+    # Tracing belongs to whoever runs a machine; only a guest's is ours.
+    rounds, whole = None if machine else Rounds(), True
+    seconds = machine.get("seconds", FIO_SECONDS)
+    with place_of(plan) as place, policy(machine.get("policy", "")):
         for step in plan["steps"]:
             try:
-                run_step(step, place, plan["interval"], rounds)
+                run_step(step, place, plan["interval"], rounds, seconds)
             except ERRORS as error:
                 whole = False
                 say("refused", scenario=step["scenario"], mode=step["mode"], reason=str(error))
             if not step["keep"]:
                 place.clean()
-    rounds.close()
-    say("end", core=read(f"{DEBUGFS}/core"), uptime=float(read("/proc/uptime").split()[0]))
+    if rounds:
+        rounds.close()
+    say("end", core=active_core(), uptime=float(read("/proc/uptime").split()[0]))
     return whole
 
 

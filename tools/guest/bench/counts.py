@@ -98,7 +98,7 @@ class Counts:
 
     def _install(self) -> None:
         # The buffer must not fill up: where it is full, timestamps come from another clock.
-        self._add(f"{TRACING}/options/overwrite", "1", "0")
+        self._add(f"{TRACING}/options/overwrite", "1", read(f"{TRACING}/options/overwrite"))
         if not self._probe("queued", QUEUED, f" flags=+{FLAGS}($arg1):u16"):
             raise Refused(f"no kprobe can be set on {QUEUED}")
         ends = [function for function in ENDED if self._probe(function, function)]

@@ -53,10 +53,29 @@ def counter(text: bytes, bdi: bytes) -> tuple[int, int]:
     raise Refused(f"dontcache_dirty has no line for {bdi.decode()}")
 
 
-def counter_now(bdi: bytes) -> tuple[int, int]:
-    """The counter at this moment."""
+def has_core() -> bool:
+    """Is there a core of ours, and may we look at it?"""
+    return os.path.isdir(DEBUGFS)
+
+
+def has_counter(bdi: bytes) -> bool:
+    """Is there a counter? A file system with a bdi of its own, which no device's number names, has none."""
+    return has_core() and f"\n{bdi.decode()} " in "\n" + read(f"{DEBUGFS}/dontcache_dirty")
+
+
+def counter_now(bdi: bytes) -> tuple[int, int] | None:
+    """The counter at this moment, where there is one."""
+    if not has_counter(bdi):
+        return None
     with open(f"{DEBUGFS}/dontcache_dirty", "rb") as file:
         return counter(file.read(), bdi)
+
+
+def disk_of(number: int) -> bytes:
+    """The disk that a device number belongs to, itself or with a partition; it has the bdi."""
+    name = f"{os.major(number)}:{os.minor(number)}"
+    folder = f"/sys/dev/block/{name}"
+    return (read(f"{folder}/../dev") if os.path.exists(f"{folder}/partition") else name).encode()
 
 
 def vmstat(text: bytes, name: bytes) -> int:
@@ -72,9 +91,15 @@ def pages_migrated() -> int:
     return vmstat(text, b"pgmigrate_success") if b"\npgmigrate_success " in text else 0
 
 
+def stat_of(bdi: bytes) -> str:
+    """The file that says what a device has done; nothing for btrfs, whose number is no device's."""
+    path = f"/sys/dev/block/{bdi.decode()}/stat"
+    return path if os.path.exists(path) else ""
+
+
 def transferred(stat: bytes) -> dict[str, int]:
     """What a device has done so far, from its stat file: bytes, and writes as the device got them."""
-    words = stat.split()
+    words = stat.split() or [b"0"] * 7
     return {"read": int(words[2]) * SECTOR, "written": int(words[6]) * SECTOR, "writes": int(words[4])}
 
 

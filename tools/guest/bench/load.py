@@ -22,6 +22,8 @@ from .sampler import Sampler
 from .usage import Usage
 
 FIO_SECONDS = 120
+"""What a load may take in a guest."""
+
 JOB = "/tmp/job.fio"
 
 
@@ -37,7 +39,9 @@ def choose_policy(name: str) -> None:
         raise Refused(f"the policy is {active}, not {name}")
 
 
-def fio(arguments: list[str], environment: dict[str, str], group: MemoryGroup) -> subprocess.CompletedProcess[str]:
+def fio(
+    arguments: list[str], environment: dict[str, str], group: MemoryGroup, seconds: float
+) -> subprocess.CompletedProcess[str]:
     """Run fio on the job file, inside the group."""
     try:
         return subprocess.run(
@@ -45,49 +49,50 @@ def fio(arguments: list[str], environment: dict[str, str], group: MemoryGroup) -
             env=environment,
             capture_output=True,
             text=True,
-            timeout=FIO_SECONDS,
+            timeout=seconds,
             cwd="/tmp",
         )
     except subprocess.TimeoutExpired:
-        raise Refused(f"fio did not end within {FIO_SECONDS} seconds") from None
+        raise Refused(f"fio did not end within {seconds} seconds") from None
 
 
-def lay_out(step: dict[str, Any], place: Place, environment: dict[str, str]) -> None:
+def lay_out(step: dict[str, Any], place: Place, environment: dict[str, str], seconds: float) -> None:
     """Make the files that a load expects, where no earlier one has left them."""
     there = {os.path.basename(path): os.stat(path).st_size for path in place.files()}
     if place.bare or all(there.get(name, 0) >= size for name, size in step["needs"].items()):
         return
-    done = fio(["--create_only=1"], environment, MemoryGroup(0))
+    done = fio(["--create_only=1"], environment, MemoryGroup(0), seconds)
     if done.returncode:
         raise Refused(f"fio could not lay out its files: {' '.join(done.stderr.split())[-300:]}")
 
 
-def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds) -> None:
-    """Run it, and say what there was to see."""
+def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds | None, seconds: float) -> None:
+    """Run it, and say what there was to see. Without rounds the flusher's are not counted."""
     write(JOB, step["text"])
     environment = {**os.environ, **step["environment"], **place.environment}
     arguments = ["--output-format=json+", "--eta=never"]
     bdi = place.bdi
     if step["policy"]:
         choose_policy(step["policy"])
-    lay_out(step, place, environment)
+    lay_out(step, place, environment, seconds)
     place.begin_cold()
     with MemoryGroup(step["memory_max"]) as group, Counts(step["counts"]) as counts:
         before, migrated, usage = counter_now(bdi), pages_migrated(), Usage.now(bdi)
         sampler = Sampler(bdi, interval)
-        rounds.begin()
+        if rounds:
+            rounds.begin()
         sampler.start()
         begin = time.monotonic()
         try:
-            done = fio(arguments, environment, group)
+            done = fio(arguments, environment, group, seconds)
         finally:
             took = time.monotonic() - begin
             samples = sampler.stop()
-            flusher = rounds.end()
+            flusher = rounds.end() if rounds else None
         used = Usage.now(bdi).since(usage)
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
         begin = time.monotonic()
-        os.sync()
+        place.sync()
         sync = time.monotonic() - begin
         cached_after, after = cached_pages(place.files()), counter_now(bdi)
         memory, counted = group.result(), counts.result()

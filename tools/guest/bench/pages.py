@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from .kernel import Refused
 
@@ -29,9 +30,9 @@ class Cachestat(ctypes.Structure):
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def cached_pages(files: Iterable[str]) -> dict[str, int]:
-    """The pages of all these files together."""
-    total = {"cache": 0, "dirty": 0, "writeback": 0, "files": 0}
+def cached_pages(files: Iterable[str]) -> dict[str, Any]:
+    """The pages of all these files together, and those in the cache by the file's name."""
+    total: dict[str, Any] = {"cache": 0, "dirty": 0, "writeback": 0, "files": 0, "by_file": {}}
     for path in files:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -42,6 +43,7 @@ def cached_pages(files: Iterable[str]) -> dict[str, int]:
             total["dirty"] += found.dirty
             total["writeback"] += found.writeback
             total["files"] += 1
+            total["by_file"][os.path.basename(path)] = found.cache
         finally:
             os.close(descriptor)
     return total

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+from typing import Self
 
-from .kernel import Refused
-from .pages import forget
+from .kernel import Refused, disk_of
+from .pages import cached_pages, forget
 
 MKFS = {"xfs": ["mkfs.xfs", "-f", "-q", "-K"], "ext4": ["mkfs.ext4", "-F", "-q"]}
 BARE = "device"
 LARGE = "large.data"
 """The file of a load that has only one."""
+
+MOST_WARM = 256
+"""Pages that may be cached when a load begins: metadata of a device, for instance."""
 
 
 class Place:
@@ -27,7 +31,7 @@ class Place:
         self.bdi = f"{os.major(number)}:{os.minor(number)}".encode()
         self.descriptor = -1
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> Self:
         if self.bare:
             # Whoever closes a device last takes its pages out of the cache: let that not be fio.
             self.descriptor = os.open(self.device, os.O_RDONLY)
@@ -61,9 +65,13 @@ class Place:
             return [self.device]
         return [entry.path for entry in os.scandir(self.directory) if entry.is_file()]
 
+    def sync(self) -> None:
+        """Have all of the load reach the device."""
+        os.sync()
+
     def begin_cold(self) -> None:
         """Nothing dirty, and none of the files cached."""
-        os.sync()
+        self.sync()
         forget(self.files())
 
     def clean(self) -> None:
@@ -71,3 +79,52 @@ class Place:
         if not self.bare:
             for path in self.files():
                 os.unlink(path)
+
+
+class Machine(Place):
+    """A place on real hardware: others use the machine, and maybe the drive, at the same time."""
+
+    def sync(self) -> None:
+        """Of what is dirty, write our own only."""
+        for path in self.files():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def begin_cold(self) -> None:
+        """The same, and nothing that others have cached is taken from them."""
+        super().begin_cold()
+        left = cached_pages(self.files())["cache"]
+        if left > MOST_WARM:
+            raise Refused(f"{left} pages of the files stayed cached before the load; does another program use them?")
+
+
+class Folder(Machine):
+    """A folder that was made for this; whoever made it removes it."""
+
+    def __init__(self, directory: str, file_system: str) -> None:
+        self.device = ""
+        self.file_system = file_system
+        self.directory = directory
+        self.bare = False
+        self.bdi = disk_of(os.stat(directory).st_dev)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clean()
+
+
+class Disk(Machine):
+    """A block device that nobody else uses, nor can begin to use, while this lasts."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device, BARE, "/")
+        self.bdi = disk_of(os.stat(device).st_rdev)
+
+    def __enter__(self) -> Disk:
+        self.descriptor = os.open(self.device, os.O_RDWR | os.O_EXCL)
+        return self

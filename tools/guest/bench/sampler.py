@@ -7,11 +7,12 @@ its rest from what a sample has cost.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 
-from .kernel import DEBUGFS, Refused, counter, transferred, vmstat
+from .kernel import DEBUGFS, Refused, counter, has_counter, stat_of, transferred, vmstat
 
 SHARE_OF_TIME = 0.05
 """What part of the time the sampler may take from fio."""
@@ -28,16 +29,19 @@ class Sampler(threading.Thread):
         self.cost = 0.0
         self.error = ""
         self.done = threading.Event()
-        names = ("/proc/vmstat", f"{DEBUGFS}/dontcache_dirty", f"/sys/dev/block/{bdi.decode()}/stat")
-        self.files = [os.open(path, os.O_RDONLY) for path in names]
+        self.memory = os.open("/proc/vmstat", os.O_RDONLY)
+        # A kernel without our core has no counter, and some file systems no device of their own.
+        self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if has_counter(bdi) else None
+        stat = stat_of(bdi)
+        self.device = os.open(stat, os.O_RDONLY) if stat else None
 
     def sample(self) -> None:
-        """Seconds, pages that are dirty, under writeback, COUNTED and cached, bytes read and written."""
+        """Seconds, pages that are dirty, under writeback, COUNTED and cached, bytes read and written; 0 for what is not there."""
         begin = time.thread_time()
         now = time.monotonic()
-        memory = os.pread(self.files[0], 1 << 16, 0)
-        counted, _ = counter(os.pread(self.files[1], 1 << 16, 0), self.bdi)
-        device = transferred(os.pread(self.files[2], 1 << 12, 0))
+        memory = os.pread(self.memory, 1 << 16, 0)
+        counted = counter(os.pread(self.counter, 1 << 16, 0), self.bdi)[0] if self.counter is not None else 0
+        device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
         pages = [vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages")]
         self.rows.append([round(now, 4), *pages[:2], counted, pages[2], device["read"], device["written"]])
         self.cost = time.thread_time() - begin
@@ -45,7 +49,8 @@ class Sampler(threading.Thread):
     def run(self) -> None:
         """Sample until told to stop, ahead of the load that fills all CPUs."""
         try:
-            os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
+            with contextlib.suppress(PermissionError):  # only root gets ahead
+                os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
             while not self.done.wait(max(self.interval, self.cost / SHARE_OF_TIME)):
                 self.sample()
         except (OSError, ValueError, IndexError, Refused) as error:
@@ -55,8 +60,9 @@ class Sampler(threading.Thread):
         """End the thread; the samples, with seconds and bytes counted from the first."""
         self.done.set()
         self.join()
-        for descriptor in self.files:
-            os.close(descriptor)
+        for descriptor in (self.memory, self.counter, self.device):
+            if descriptor is not None:
+                os.close(descriptor)
         if self.error:
             raise Refused(f"the sampler failed: {self.error}")
         first = self.rows[0] if self.rows else []

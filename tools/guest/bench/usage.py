@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from .kernel import context_switches, transferred
+from .kernel import context_switches, stat_of, transferred
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -36,7 +36,7 @@ def workers() -> dict[str, int]:
 
 @dataclass
 class Usage:
-    """The machine at one moment."""
+    """The machine at one moment. What cannot be seen of it is empty."""
 
     switches: int
     workers: dict[str, int]
@@ -47,8 +47,10 @@ class Usage:
         """Read it all."""
         with open("/proc/stat", "rb") as file:
             switches = context_switches(file.read())
-        with open(f"/sys/dev/block/{bdi.decode()}/stat", "rb") as file:
-            device = transferred(file.read())
+        device = {}
+        if path := stat_of(bdi):
+            with open(path, "rb") as file:
+                device = transferred(file.read())
         return cls(switches, workers(), device)
 
     def since(self, before: Usage) -> dict[str, float]:
@@ -56,6 +58,6 @@ class Usage:
         ticks = sum(spent - before.workers.get(name, 0) for name, spent in self.workers.items())
         return {
             "context_switches": self.switches - before.switches,
-            "worker_seconds": max(0, ticks) / TICKS,
+            **({"worker_seconds": max(0, ticks) / TICKS} if self.workers else {}),
             **{f"device_{name}": value - before.device[name] for name, value in self.device.items()},
         }

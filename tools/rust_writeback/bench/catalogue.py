@@ -52,6 +52,8 @@ CATALOGUE = (
     Entry("depth-1-counts", ("dontcache",), ("xfs", BARE), counts=True),
 )
 
+NAMES = tuple(entry.name for entry in CATALOGUE)
+
 SHORT = ("sequential", "random", "writers-4", "writers-32")
 """What make run runs."""
 
@@ -77,10 +79,12 @@ class Load:
         return f"{self.scenario.name}/{self.place}/{self.mode}"
 
 
-def select(place: str, modes: Sequence[str], names: Sequence[str], folder: Path = jobs.FOLDER) -> list[Load]:
+def select(
+    place: str, modes: Sequence[str], names: Sequence[str], folder: Path = jobs.FOLDER, factor: int = 1
+) -> list[Load]:
     """The loads of one place, mode by mode, with scenarios in the catalogue's order."""
     entries = [entry for entry in CATALOGUE if entry.name in names and place in entry.places]
-    scenarios = {entry.name: jobs.read(folder / f"{entry.name}.fio") for entry in entries}
+    scenarios = {entry.name: jobs.read(folder / f"{entry.name}.fio", factor) for entry in entries}
     loads = []
     for mode in modes:
         for entry in entries:
@@ -93,8 +97,11 @@ def select(place: str, modes: Sequence[str], names: Sequence[str], folder: Path 
 
 def matrix(only: Sequence[str] = (), folder: Path = jobs.FOLDER) -> list[Load]:
     """All loads whose name, scenario/place/mode, one of the patterns matches; no pattern means all."""
-    names = [entry.name for entry in CATALOGUE]
-    loads = [load for place in PLACES for load in select(place, ALL_MODES, names, folder)]
+    return matching([load for place in PLACES for load in select(place, ALL_MODES, NAMES, folder)], only)
+
+
+def matching(loads: Sequence[Load], only: Sequence[str]) -> list[Load]:
+    """Those that one of the patterns matches."""
     chosen = [load for load in loads if not only or any(_matches(load.name, pattern) for pattern in only)]
     if not chosen:
         raise Failure(f"--only {' '.join(only)} matches nothing; names are like {loads[0].name} or */ext4/*", 2)

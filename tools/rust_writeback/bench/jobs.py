@@ -11,6 +11,7 @@ import configparser
 import errno
 import json
 import math
+import re
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -167,11 +168,16 @@ def size(text: str) -> int:
     return int(digits) * UNITS[unit]
 
 
-def read(path: Path) -> Scenario:
+def scaled(text: str, factor: int) -> str:
+    """The text of a job file with sizes that are so many times as large; what is a size is so by its name."""
+    return re.sub(r"^((?:io_)?size)=(\d+)(?=[kmg]?$)", lambda m: f"{m[1]}={int(m[2]) * factor}", text, flags=re.MULTILINE)
+
+
+def read(path: Path, factor: int = 1) -> Scenario:
     """Read the promises of a job file: its sections, and [global]."""
     parser = configparser.ConfigParser(interpolation=None, comment_prefixes=("#", ";"), default_section="global")
     try:
-        text = path.read_text()
+        text = scaled(path.read_text(), factor)
         parser.read_string(text)
         sections = tuple(_section(name, parser[name]) for name in parser.sections())
         if not sections or len(sections) == 1 and sections[0].name != path.stem:

@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from . import histogram
 from .results import COUNTED, DIRTY, PAGE, READ, WRITTEN, Measurement
 from .summary import MAIN, Cell, Group
-from .variants import title
+from .variants import KERNEL, title
 
 COLOURS = {
     "c": "#0072b2",
@@ -30,12 +30,16 @@ COLOURS = {
     "rust-inline": "#009e73",
     "rust-rate-limited": "#cc79a7",
     "rust-none": "#b09000",
+    "kernel": "#444444",
+    "buffered": "#0072b2",
+    "dontcache": "#d55e00",
+    "direct": "#999999",
 }
 """Told apart by everyone, and the first two in grey, too."""
 
 CORES = ("c", "rust")
 
-STYLES = {"buffered": "--", "dontcache": "-", "direct": ":"}
+STYLES = {"buffered": "--", "dontcache": "-", "direct": ":", KERNEL: "-"}
 
 COLUMNS = 4
 """How many plots stand side by side."""
@@ -83,8 +87,8 @@ class Drawing:
         return [m for m in self.measurements if (m.scenario, m.place) == panel]
 
     def modes(self) -> list[str]:
-        """The modes that a plot over time or of latency has."""
-        return [mode for mode in ("buffered", "dontcache") if any(m.mode == mode for m in self.measurements)]
+        """The modes that a plot over time or of latency has. On one kernel they stand in the variants' place."""
+        return [mode for mode in ("buffered", "dontcache", KERNEL) if any(m.mode == mode for m in self.measurements)]
 
 
 def draw(
@@ -151,7 +155,7 @@ def _legend(
     figure: Figure, modes: Sequence[str] = (), extra: Sequence[Line2D] = (), variants: Sequence[str] = CORES
 ) -> None:
     handles = [Line2D([], [], color=COLOURS[variant], linewidth=3, label=title(variant)) for variant in variants]
-    handles += [Line2D([], [], color="#444444", linestyle=STYLES[mode], label=mode) for mode in modes]
+    handles += [Line2D([], [], color="#444444", linestyle=STYLES[mode], label=mode) for mode in modes if mode != KERNEL]
     handles += extra
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
 
@@ -170,7 +174,7 @@ def _bandwidth(drawing: Drawing) -> Figure:
             for place, cell in zip(places, cells, strict=True):
                 boots = cell.boots[variant]
                 axes.plot([place] * len(boots), boots, ".", color="#222222", markersize=4)
-        axes.set_xticks(range(len(chosen)), [group.mode for group in chosen])
+        axes.set_xticks(range(len(chosen)), [title(group.mode) for group in chosen])
         axes.grid(visible=False, axis="x")
         axes.set_title(text)
     _ylabel(panels, "MB/s (10^6 bytes a second)")
@@ -267,7 +271,7 @@ def _ratios(drawing: Drawing) -> Figure:
     texts = []
     for scenario, place, mode, variant in lines:
         place, other = place if len(places) > 1 else "", title(variant) if len(others) > 1 else ""
-        texts.append(", ".join(filter(None, (scenario, place, mode, other))))
+        texts.append(", ".join(filter(None, (scenario, place, title(mode), other))))
     for axes, name in zip(panels, names, strict=False):
         heading = name
         for group, cell, variant in compared:

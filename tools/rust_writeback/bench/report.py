@@ -43,6 +43,34 @@ Tables = Sequence[tuple[str, Sequence[Metric]]]
 SHORT_TABLES: Tables = (("", SHORT),)
 
 
+class Words:
+    """What a report says of how its figures came about; these are for guests."""
+
+    heading = "DONTCACHE writeback: the Rust core beside the C core"
+    legend = table.LEGEND
+    captions = CAPTIONS
+    pairs_of = "boots"
+
+    def summary(self, setup: dict[str, Any]) -> str:
+        """Below the heading of the page."""
+        names = ", ".join(title(variant) for variant in setup["variants"])
+        emulated = " The CPU is emulated: only ratios mean anything." if setup["accelerator"] != "kvm" else ""
+        return (
+            f"{setup['date']}, Linux {setup['kernel']}, {setup['accelerator']}, {setup['pairs']} pairs of boots"
+            f" ({names}, in turn).{emulated}"
+        )
+
+    def obtained(self, setup: dict[str, Any]) -> str:
+        """At the end of the text for a mail."""
+        names = ", ".join(title(variant) for variant in setup["variants"])
+        return (
+            f"{setup['pairs']} pairs of boots"
+            f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
+            f" accelerator {setup['accelerator']}, {setup['cpus']} CPUs, {setup['memory']} of memory,"
+            f" {setup['places']} on an emulated NVMe drive limited to {setup['drive']}."
+        )
+
+
 def write(
     folder: Path,
     setup: dict[str, Any],
@@ -51,14 +79,16 @@ def write(
     groups: Sequence[Group],
     tables: Tables = SHORT_TABLES,
     notes: Sequence[str] = (),
+    words: Words | None = None,
 ) -> None:
     """Write all files, each of them whole or not at all; the page comes last.
 
     The notes come after the verdicts: what could not be reported, and why it ended.
     """
     titles = {scenario["name"]: scenario["title"] for scenario in setup["scenarios"]}
-    said = [*verdicts(groups), *notes]
-    drawn = plots.draw(groups, measurements, titles, list(CAPTIONS))
+    words = words or Words()
+    said = [*verdicts(groups, words.pairs_of), *notes]
+    drawn = plots.draw(groups, measurements, titles, list(words.captions))
     for name, svg in drawn.items():
         write_whole(folder / f"{name}.svg", '<?xml version="1.0" encoding="utf-8"?>\n' + svg)
     document = {
@@ -71,8 +101,8 @@ def write(
         "measurements": [measurement(m) for m in measurements],
     }
     write_whole(folder / "results.json", json.dumps(document, indent=1) + "\n")
-    write_whole(folder / "report.md", markdown(groups, setup, tables, said))
-    write_whole(folder / "index.html", page(groups, setup, drawn, tables, said))
+    write_whole(folder / "report.md", markdown(groups, setup, tables, said, words))
+    write_whole(folder / "index.html", page(groups, setup, drawn, tables, said, words))
 
 
 def summary(group: Group) -> dict[str, Any]:
@@ -140,26 +170,26 @@ def counts(c: Counts) -> dict[str, Any]:
     }
 
 
-def markdown(groups: Sequence[Group], setup: dict[str, Any], tables: Tables, said: Sequence[str]) -> str:
+def markdown(
+    groups: Sequence[Group], setup: dict[str, Any], tables: Tables, said: Sequence[str], words: Words
+) -> str:
     """The tables, their legend and how they were obtained, for a README or a mail."""
     lines = []
     for heading, metrics in tables:
         lines += [*([f"{heading}:", ""] if heading else []), table.markdown(groups, metrics)]
-    lines += [table.LEGEND, ""]
+    lines += [words.legend, ""]
     lines += [f"- {verdict}" for verdict in said]
-    names = ", ".join(title(variant) for variant in setup["variants"])
-    lines += [
-        "",
-        f"Obtained by `{setup['command']}` at revision {setup['revision']}: {setup['pairs']} pairs of boots"
-        f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
-        f" accelerator {setup['accelerator']}, {setup['cpus']} CPUs, {setup['memory']} of memory,"
-        f" {setup['places']} on an emulated NVMe drive limited to {setup['drive']}.",
-    ]
+    lines += ["", f"Obtained by `{setup['command']}` at revision {setup['revision']}: {words.obtained(setup)}"]
     return "\n".join(lines) + "\n"
 
 
 def page(
-    groups: Sequence[Group], setup: dict[str, Any], drawn: dict[str, str], tables: Tables, said: Sequence[str]
+    groups: Sequence[Group],
+    setup: dict[str, Any],
+    drawn: dict[str, str],
+    tables: Tables,
+    said: Sequence[str],
+    words: Words,
 ) -> str:
     """The HTML page."""
     environment = jinja2.Environment(
@@ -168,9 +198,8 @@ def page(
     return environment.get_template("report.html").render(
         setup=setup,
         verdicts=said,
-        variants=", ".join(title(variant) for variant in setup["variants"]),
+        names=len(table.names(groups)),
         tables=[(heading, table.header(groups, metrics), table.rows(groups, metrics)) for heading, metrics in tables],
-        legend=table.LEGEND,
+        words=words,
         plots=drawn,
-        captions=CAPTIONS,
     )

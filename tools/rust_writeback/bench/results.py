@@ -90,17 +90,18 @@ class Measurement:
     peak_writeback_pages: int
     peak_cached_pages: int
     cached_pages: int
-    counter_peak: int
-    dontcache_rounds: int
+    counter_peak: int | None
+    """None, like what else is of the counter, where there is none"""
+    dontcache_rounds: int | None
     """how often the flusher ran with the reason "dontcache"; 0 where it may not"""
-    counter_after: int
+    counter_after: int | None
     """what this step left on the counter, whatever earlier ones had left"""
-    true_after: int
+    true_after: int | None
     sync_seconds: float
     used: dict[str, float]
     """what the machine spent while fio ran"""
     device: dict[str, int]
-    """what the device did until all had reached it: bytes, and the number of writes"""
+    """what the device did until all had reached it: bytes, and the number of writes; empty where nobody knows"""
     written: int
     """the bytes that all sections of the step wrote"""
     memory_group: dict[str, int]
@@ -154,9 +155,9 @@ def accept(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Var
     return found.measurements
 
 
-def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Variant) -> Found:
+def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Variant, where: str = "") -> Found:
     """Turn what was finished and can be proven into measurements, and name the rest."""
-    where = f"boot of the {variant.name} core, pair {pair}"
+    where = where or f"boot of the {variant.name} core, pair {pair}"
     found = Found()
 
     def refuse(what: str) -> Failure:
@@ -184,7 +185,7 @@ def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Varia
     for step in steps:
         if step.key in told:
             try:
-                if step.load.scenario.footprint <= lines[0]["memory"]:
+                if _in_a_guest(told[step.key]) and step.load.scenario.footprint <= lines[0]["memory"]:
                     raise refuse(f"{step.load.scenario.name} fits into the guest's memory; give it less with --mem")
                 found.measurements += _measure(told[step.key], step, pair, variant)
             except Failure as failure:
@@ -192,6 +193,11 @@ def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Varia
         elif step.key not in refused and lines[-1].get("kind") == "end":
             found.problems.append(str(refuse(f"it did not run the scenarios of the plan: {', '.join(step.key)}")))
     return found
+
+
+def _in_a_guest(line: Line) -> bool:
+    """On real hardware nobody counts the flusher's rounds."""
+    return line["dontcache_rounds"] is not None
 
 
 def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measurement]:
@@ -209,8 +215,63 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
         raise refuse("nothing was sampled")
     if line["policy"] != variant.wanted_policy:
         raise refuse(f"the policy was {line['policy'] or 'the default'}")
+    if line["cached_after"]["files"] != scenario.files:
+        raise refuse(f"{line['cached_after']['files']} files of {scenario.files}")
+    if _in_a_guest(line):
+        _prove(line, step, outcomes, variant, refuse)
+    else:
+        _prove_by_cache(line, step, outcomes, refuse)
+    counts = _counts(line["counts"], refuse) if step.load.counts else None
+    # An earlier step's leftovers are not this step's peak.
+    counter_peak = max(_counted(line)) - line["counter_before"][0] if line["counter_before"] else None
+    with_sync = line["used_with_sync"]
+    workers = {name: value for name, value in with_sync.items() if name == "worker_seconds"}
+    return [
+        Measurement(
+            pair=pair,
+            variant=variant.name,
+            scenario=scenario.name if len(outcomes) == 1 else f"{scenario.name}: {section.name}",
+            mode=mode,
+            place=step.load.place,
+            first=section is scenario.sections[0],
+            outcome=outcome,
+            # What the counter counts is dirty, too, seen by a sample or not.
+            peak_dirty_pages=max(counter_peak or 0, *(int(row[DIRTY]) for row in samples)),
+            peak_writeback_pages=max(int(row[WRITEBACK]) for row in samples),
+            peak_cached_pages=max(int(row[CACHED]) for row in samples),
+            cached_pages=line["cached_after"]["cache"],
+            counter_peak=counter_peak,
+            dontcache_rounds=line["dontcache_rounds"] and line["dontcache_rounds"]["rounds"],
+            counter_after=line["counter_after"][0] - line["counter_before"][0] if line["counter_before"] else None,
+            true_after=line["counter_after"][1] if line["counter_before"] else None,
+            sync_seconds=line["sync_seconds"],
+            used={**line["used"], **workers},
+            device={name.removeprefix("device_"): v for name, v in with_sync.items() if name.startswith("device_")},
+            written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads),
+            memory_group=line["memory_group"],
+            counts=counts,
+            samples=samples,
+        )
+        for section, outcome in zip(scenario.sections, outcomes, strict=True)
+    ]
+
+
+Refuse = Callable[[str], Failure]
+
+
+def _counted(line: Line) -> list[int]:
+    """What was seen of the counter. A round of the flusher begins with what it claims."""
+    rounds = line["dontcache_rounds"] or {"most_pages": 0}
+    return [*(int(row[COUNTED]) for row in line["samples"]), line["counter_at_end"][0], rounds["most_pages"]]
+
+
+def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], variant: Variant, refuse: Refuse) -> None:
+    """A guest has a counter of its own, which moves for DONTCACHE writes and for nothing else."""
+    scenario, mode = step.load.scenario, step.load.mode
+    if not line["counter_before"]:
+        raise refuse("there is no DONTCACHE counter for its device")
     before = line["counter_before"][0]
-    counted = [int(row[COUNTED]) for row in samples] + [line["counter_at_end"][0]]
+    counted = [int(row[COUNTED]) for row in line["samples"]] + [line["counter_at_end"][0]]
     rounds = line["dontcache_rounds"]
     # A round of the flusher begins with what the counter claims, so it proves movement, too.
     moved = any(value != before for value in counted) or rounds["most_pages"] > 0
@@ -227,43 +288,25 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             raise refuse("what was read stayed cached, so nothing proves DONTCACHE")
         if not left and not uncached:
             raise refuse("nothing that was read stayed cached, without DONTCACHE")
-    if line["cached_after"]["files"] != scenario.files:
-        raise refuse(f"{line['cached_after']['files']} files of {scenario.files}")
-    counts = _counts(line["counts"], refuse) if step.load.counts else None
-    # An earlier step's leftovers are not this step's peak.
-    counter_peak = max(*counted, rounds["most_pages"]) - before
-    with_sync = line["used_with_sync"]
-    return [
-        Measurement(
-            pair=pair,
-            variant=variant.name,
-            scenario=scenario.name if len(outcomes) == 1 else f"{scenario.name}: {section.name}",
-            mode=mode,
-            place=step.load.place,
-            first=section is scenario.sections[0],
-            outcome=outcome,
-            # What the counter counts is dirty, too, seen by a sample or not.
-            peak_dirty_pages=max(counter_peak, *(int(row[DIRTY]) for row in samples)),
-            peak_writeback_pages=max(int(row[WRITEBACK]) for row in samples),
-            peak_cached_pages=max(int(row[CACHED]) for row in samples),
-            cached_pages=line["cached_after"]["cache"],
-            counter_peak=counter_peak,
-            dontcache_rounds=rounds["rounds"],
-            counter_after=line["counter_after"][0] - before,
-            true_after=line["counter_after"][1],
-            sync_seconds=line["sync_seconds"],
-            used={**line["used"], "worker_seconds": with_sync["worker_seconds"]},
-            device={name: with_sync[f"device_{name}"] for name in ("read", "written", "writes")},
-            written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads),
-            memory_group=line["memory_group"],
-            counts=counts,
-            samples=samples,
-        )
-        for section, outcome in zip(scenario.sections, outcomes, strict=True)
-    ]
 
 
-def _counts(told: Mapping[str, Any], refuse: Callable[[str], Failure]) -> Counts:
+def _prove_by_cache(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], refuse: Refuse) -> None:
+    """On real hardware what a section left of its files in the cache, after a sync, must be what its mode leaves."""
+    scenario, mode = step.load.scenario, step.load.mode
+    pages = line["cached_after"]["by_file"]
+    for section, outcome in zip(scenario.sections, outcomes, strict=True):
+        bare = step.load.place == catalogue.BARE
+        cached = PAGE * (sum(pages.values()) if bare else sum(pages[name] for name in section.names))
+        touched = min(outcome.bytes, section.footprint)
+        stays, told = cached > LEFT_BY_UNCACHED * touched, f"{cached / 1e6:.1f} of {touched / 1e6:.1f} MB"
+        direct, uncached = (option == "1" for option in section.mode(mode))
+        if stays and (direct or uncached):
+            raise refuse(f"{told} stayed cached, so nothing proves {'direct I/O' if direct else 'DONTCACHE'}")
+        if not stays and not (direct or uncached):
+            raise refuse(f"only {told} stayed cached without DONTCACHE: memory is short, so nothing can be compared")
+
+
+def _counts(told: Mapping[str, Any], refuse: Refuse) -> Counts:
     latency = histogram.from_bins(told["latency_us"])
     counts = Counts(told["bios"], sum(told["runs"].values()), told["runs"], latency)
     if not counts.bios or not counts.runs:

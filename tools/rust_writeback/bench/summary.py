@@ -30,8 +30,8 @@ def _mean_of(value: Callable[[Measurement], float | None]) -> Callable[[Sequence
     return lambda boots: stats.geometric_mean([value(boot) or 0.0 for boot in boots])
 
 
-def _worst_of(value: Callable[[Measurement], float]) -> Callable[[Sequence[Measurement]], float]:
-    return lambda boots: max(value(boot) for boot in boots)
+def _worst_of(value: Callable[[Measurement], float | None]) -> Callable[[Sequence[Measurement]], float]:
+    return lambda boots: max(value(boot) or 0.0 for boot in boots)
 
 
 def _merged(percent: float) -> Callable[[Sequence[Measurement]], float]:
@@ -51,12 +51,12 @@ def _mean(
     return Metric(name, title, unit, value, _mean_of(value), of_step=of_step)
 
 
-def _worst(name: str, title: str, unit: str, value: Callable[[Measurement], float]) -> Metric:
+def _worst(name: str, title: str, unit: str, value: Callable[[Measurement], float | None]) -> Metric:
     return Metric(name, title, unit, value, _worst_of(value), compared=False)
 
 
 def _of_writes(value: Callable[[Measurement], float]) -> Callable[[Measurement], float | None]:
-    return lambda boot: value(boot) if boot.written and boot.device["writes"] else None
+    return lambda boot: value(boot) if boot.written and boot.device.get("writes") else None
 
 
 def _kib_a_write(boot: Measurement) -> float:
@@ -71,19 +71,28 @@ SHORT = (
     *(_latency(percent) for percent in PERCENTILES),
     _mean("peak_dirty", "peak dirty", "MB", lambda boot: boot.peak_dirty_pages * PAGE / 1e6),
     _worst("cached_after", "cached after", "MB", lambda boot: boot.cached_pages * PAGE / 1e6),
-    _worst("counter_after", "counter after", "pages", lambda boot: abs(boot.counter_after)),
+    _worst("counter_after", "counter after", "pages", lambda boot: boot.counter_after and abs(boot.counter_after)),
 )
 """The main table, and all that make run has."""
 
 COSTS = (
     _mean("switches", "switches", "1/s", lambda boot: boot.used["context_switches"] * 1e3 / boot.outcome.runtime_ms),
     _mean("job_cpu", "CPU of jobs", "s", lambda boot: boot.outcome.cpu_seconds, of_step=False),
-    _mean("worker_cpu", "CPU of workers", "s", lambda boot: boot.used["worker_seconds"]),
+    _mean("worker_cpu", "CPU of workers", "s", lambda boot: boot.used.get("worker_seconds")),
     _mean("peak_cached", "peak cached", "MB", lambda boot: boot.peak_cached_pages * PAGE / 1e6),
     _mean("amplification", "device/written", "", _of_writes(lambda boot: boot.device["written"] / boot.written)),
     _mean("write_size", "write of device", "KiB", _of_writes(_kib_a_write)),
 )
 """What a load cost: the second table."""
+
+
+WITH_SYNC = _mean(
+    "with_sync",
+    "with sync",
+    "MB/s",
+    lambda boot: boot.written / 1e3 / (boot.outcome.runtime_ms + 1e3 * boot.sync_seconds) if boot.written else None,
+)
+"""Where a load fits into memory: what it wrote over the time until all of it had reached the device."""
 
 
 def _counted(
@@ -197,15 +206,15 @@ def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell
     return Cell(metric, values, {v: list(of_pairs.values()) for v, of_pairs in figures.items()}, ratios)
 
 
-def verdicts(groups: Sequence[Group]) -> list[str]:
+def verdicts(groups: Sequence[Group], of: str = "boots") -> list[str]:
     """What the intervals show, in sentences that do not claim more than they do."""
     lines = []
     for base, variant in dict.fromkeys((group.variants[0], v) for group in groups for v in group.variants[1:]):
-        lines += _verdicts(groups, base, variant)
+        lines += _verdicts(groups, base, variant, of)
     return lines or ["One variant alone has nothing to be compared with."]
 
 
-def _verdicts(groups: Sequence[Group], base: str, variant: str) -> list[str]:
+def _verdicts(groups: Sequence[Group], base: str, variant: str, of: str) -> list[str]:
     name = f"{title(variant)}/{title(base)}"
     compared = [
         (group, cell, cell.ratios[variant])
@@ -214,11 +223,11 @@ def _verdicts(groups: Sequence[Group], base: str, variant: str) -> list[str]:
         if variant in cell.ratios and cell.ratios[variant].pairs > 1
     ]
     if not compared:
-        return [f"{name}: one pair of boots shows no difference and no equality: take more pairs."]
+        return [f"{name}: one pair of {of} shows no difference and no equality: take more pairs."]
     shown = [item for item in compared if item[2].shown]
     pairs = max(ratio.pairs for _, _, ratio in compared)
     lines = [
-        f"{name} over {pairs} pairs of boots, 95 % intervals: {stats.NO_DIFFERENCE} in"
+        f"{name} over {pairs} pairs of {of}, 95 % intervals: {stats.NO_DIFFERENCE} in"
         f" {len(compared) - len(shown)} of {len(compared)} comparisons."
         f" By chance alone about {len(compared) * (1 - stats.CONFIDENCE):.0f} would exclude 1."
     ]

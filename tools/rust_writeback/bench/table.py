@@ -10,8 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .summary import SHORT, Group, Metric
-from .variants import title
+from .summary import MAIN, SHORT, Group, Metric
+from .variants import KERNEL, title
 
 WIDTH = 140
 """Columns of the table where there is no terminal to ask."""
@@ -39,36 +39,46 @@ def number(value: float) -> str:
 NAMES = ["scenario", "mode", "core"]
 
 
-def _names(groups: Sequence[Group]) -> list[str]:
-    """The columns that say what a row is about; a place only where there are several."""
+def names(groups: Sequence[Group]) -> list[str]:
+    """The columns that say what a row is about; a place only where there are several.
+
+    On one kernel the modes are what is compared.
+    """
+    if groups and all(group.mode == KERNEL for group in groups):
+        return ["scenario", "mode"]
     return [*NAMES[:1], "place", *NAMES[1:]] if len({group.place for group in groups}) > 1 else NAMES
 
 
 def header(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> list[str]:
     """The titles of the columns."""
     titles = [
-        metric.unit if metric.unit == "MB/s" else f"{metric.title}, {metric.unit}".removesuffix(", ")
+        metric.unit if metric.name == MAIN else f"{metric.title}, {metric.unit}".removesuffix(", ")
         for metric in metrics
     ]
-    return [*_names(groups), *titles]
+    return [*names(groups), *titles]
 
 
 def rows(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> list[list[str]]:
     """A row for each variant of a scenario and mode, and one for each ratio, where there is anything."""
     result = []
-    place = len(_names(groups)) > len(NAMES)
+    columns = names(groups)
     for group in groups:
-        names = [group.scenario, *([group.place] if place else []), group.mode]
+        parts = {"scenario": group.scenario, "place": group.place, "mode": group.mode}
+        about = [parts[column] for column in columns[:-1]]
         cells = {cell.metric.name: cell for cell in group.cells}
         chosen = [(metric, cells.get(metric.name)) for metric in metrics]
         if not any(cell and cell.values for _, cell in chosen):
             continue  # nothing of this was measured here
         for variant in group.variants:
+            if not any(cell and variant in cell.values for _, cell in chosen):
+                continue
             values = [_value(cell.values.get(variant), metric.unit) if cell else "" for metric, cell in chosen]
-            result.append([*names, title(variant), *values])
+            result.append([*about, title(variant), *values])
         for variant in group.variants[1:]:
+            if not any(cell and variant in cell.ratios for _, cell in chosen):
+                continue
             ratios = [str(cell.ratios[variant]) if cell and variant in cell.ratios else "" for _, cell in chosen]
-            result.append([*names, f"{title(variant)}/{title(group.variants[0])}", *ratios])
+            result.append([*about, f"{title(variant)}/{title(group.variants[0])}", *ratios])
     return result
 
 
@@ -82,24 +92,24 @@ def show(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> None:
     """Print a table on stdout."""
     console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    count = len(_names(groups))
+    count = len(names(groups))
     for index, name in enumerate(header(groups, metrics)):
         table.add_column(name.replace(", ", "\n"), justify="left" if index < count else "right", overflow="fold")
     last = [""] * (count - 1)
     for row in rows(groups, metrics):
         if last[0] and row[0] != last[0]:
             table.add_section()
-        names = ["" if row[: index + 1] == last[: index + 1] else row[index] for index in range(count - 1)]
+        about = ["" if row[: index + 1] == last[: index + 1] else row[index] for index in range(count - 1)]
         last = row[: count - 1]
         # The interval goes below the ratio: a terminal is narrow.
         cells = [cell.replace(" (", "\n(") for cell in row[count:]]
-        table.add_row(*names, row[count - 1], *cells, style="bold" if "/" in row[count - 1] else None)
+        table.add_row(*about, row[count - 1], *cells, style="bold" if "/" in row[count - 1] else None)
     console.print(table)
 
 
 def markdown(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> str:
     """The same table for a README."""
     lines = ["| " + " | ".join(header(groups, metrics)) + " |"]
-    lines.append("| " + " | ".join(["---"] * len(_names(groups)) + ["---:"] * len(metrics)) + " |")
+    lines.append("| " + " | ".join(["---"] * len(names(groups)) + ["---:"] * len(metrics)) + " |")
     lines += ["| " + " | ".join(row) + " |" for row in rows(groups, metrics)]
     return "\n".join(lines) + "\n"

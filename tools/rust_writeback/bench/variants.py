@@ -10,7 +10,10 @@ from ..errors import Failure
 POLICIES = ("kick", "inline", "rate-limited", "none")
 """How a DONTCACHE write gets its pages written back; the first is the default and the C core's only one."""
 
-CORE_NAMES = {"c": "C", "rust": "Rust"}
+KERNEL = "kernel"
+"""In place of a core: a kernel that has none of ours, or whose core does not vary."""
+
+CORE_NAMES = {"c": "C", "rust": "Rust", KERNEL: "this kernel"}
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,9 @@ class Variant:
 
 
 def title(name: str) -> str:
-    """A variant's name as people read it."""
+    """A variant's name as people read it; a mode's is its own."""
     core, _, policy = name.partition("-")
-    return f"{CORE_NAMES[core]} {policy}".strip()
+    return f"{CORE_NAMES.get(core, core)} {policy}".strip()
 
 
 def parse(text: str) -> list[Variant]:
