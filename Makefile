@@ -18,8 +18,15 @@ kernel kunit lint micro:
 	@tools/enter python3 -m rust_writeback $@
 
 ## bench: every scenario on both cores until the intervals are narrow; ARGS=--help has more
+# With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
 bench:
+ifdef TARGET
+	@$(if $(SIM),echo 'error: TARGET and SIM=1 exclude each other; give one of them' >&2; exit 2)
+	@tools/enter --target '$(TARGET)' python3 -m rust_writeback bench-target $(SIZE:%=--size '%') \
+		$(if $(filter 1,$(DESTRUCTIVE)),--destructive) $(ARGS)
+else
 	@tools/enter python3 -m rust_writeback $@ $(ARGS)
+endif
 
 ## compare: two results side by side: A=build/bench B=build/report
 compare:

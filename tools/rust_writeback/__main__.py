@@ -12,6 +12,7 @@ from .errors import run_main
 TARGETS = {
     "run": ("bench.short", "compare the two cores and write build/report/"),
     "bench": ("bench.full", "run every scenario until the intervals are narrow"),
+    "bench-target": ("bench.hardware", "the same on this machine's own kernel and drive"),
     "compare": ("bench.compare", "show two results side by side"),
     "test": ("tests", "run all tests"),
     "kernel": ("kernel", "build build/bzImage and build/.config"),

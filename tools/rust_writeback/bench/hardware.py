@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make bench TARGET=...: the same loads on the machine's own kernel and drive, without a guest.
+
+A round runs every load once. The kernel has one core, chosen when it was booted,
+or none of ours at all, so that the modes are what is compared; with the Rust core
+its policies can be. Nothing is written but a folder that was made for this, or a
+device that was given away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from .. import machine, paths, steps
+from ..errors import Failure, run_main
+from ..progress import Bar
+from . import boots, catalogue, jobs, journal, report, results, summary, table, target, variants
+from .full import FEWEST_PAIRS, TABLES, Parser
+from .target import Target
+
+FACTOR = 8
+"""What the sizes of the job files, which are a small guest's, are multiplied by."""
+
+ASSUMED_RATE = 500e6
+"""Bytes a second, where nothing may be touched to know better."""
+
+SETTLE_SECONDS = 1.0
+"""What a load takes beside what it moves: to begin cold, and fio's start."""
+
+SECONDS_OF_A_LOAD = 120
+"""What a load may take, multiplied as its size is."""
+
+CLEAN_UP_SECONDS = 4.0
+"""What the driver gets after Ctrl-C; tools/enter gives all of us five."""
+
+INTERVAL = 0.1
+
+
+class Words(report.Words):
+    """What a report says of real hardware."""
+
+    heading = "DONTCACHE writeback on real hardware"
+    pairs_of = "runs"
+    legend = (
+        "MB/s: 10^6 bytes a second until fio had handed all over, geometric mean over the rounds; with sync: until"
+        " the drive had all of it. p50, p99, p99.9: completion latency, from the histograms of all jobs and rounds"
+        " added up. peak dirty: most dirty memory of the whole machine seen in samples, geometric mean. cached"
+        " after: of the files, in the page cache after sync, in the worst round."
+        " A/B: geometric mean of the ratios within the rounds, with its 95 % interval."
+    )
+
+    def __init__(self, left_out: Sequence[str]) -> None:
+        texts = {name: text for name, text in report.CAPTIONS.items() if name not in left_out}
+        texts["ratios"] = (texts["ratios"][0], "Left of the line the first has the smaller figure. Grey: no difference shown.")
+        texts["bandwidth"] = (texts["bandwidth"][0], "Bars: geometric mean over the rounds. Points: single rounds.")
+        self.captions = {
+            name: (heading, text.replace("One line a boot, sampled in the guest.", "One line a round.").replace("boot", "round"))
+            for name, (heading, text) in texts.items()
+        }
+
+    def summary(self, setup: dict[str, Any]) -> str:
+        """Below the heading of the page."""
+        return f"{setup['date']}, {self.obtained(setup)}"
+
+    def obtained(self, setup: dict[str, Any]) -> str:
+        """At the end of the text for a mail."""
+        return (
+            f"{setup['pairs']} rounds on the machine itself, Linux {setup['kernel']}, {setup['fio']}, {setup['host_cpu']},"
+            f" {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on {setup['drive']}, the sizes of the"
+            f" job files times {setup['size_factor']}."
+        )
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line of the benchmark on real hardware."""
+    parser = Parser(prog="bench-target", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
+    parser.add_argument("--variants", help="with the Rust core: policies to compare, such as rust,rust-inline")
+    parser.add_argument("--pairs", type=int, default=10, help="rounds at most (default: %(default)s)")
+    parser.add_argument("--size", default=str(FACTOR), help="times the job files' sizes (default: %(default)s)")
+    parser.add_argument("--destructive", action="store_true", help="write over a block device")
+    parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, run nothing")
+    parser.add_argument("--report", type=Path, default=target.REPORT, help="where the report goes")
+    options = parser.parse_args(arguments)
+    if options.pairs < 1:
+        raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
+    if not options.size.isdigit() or not int(options.size):
+        raise Failure(f"SIZE={options.size} is not a factor; give 1, 2, ..., by which the job files' sizes are multiplied", 2)
+    options.size = int(options.size)
+    return options
+
+
+def choose(text: str | None, core: str) -> list[variants.Variant]:
+    """What this kernel can vary."""
+    if not text:
+        return [variants.Variant(core or variants.KERNEL)]
+    chosen = variants.parse(text)
+    if any(variant.core != core for variant in chosen):
+        runs = f"the {variants.title(core)} core" if core else "none of our cores"
+        raise Failure(f"--variants {text}: this kernel runs {runs}, and another one takes a boot; leave the option out", 2)
+    if not os.access(target.DEBUGFS / "policy", os.W_OK):
+        raise Failure(f"--variants {text}: {target.DEBUGFS}/policy cannot be written; run as root, on a kernel that has it", 2)
+    return chosen
+
+
+def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[catalogue.Load], list[str]]:
+    """The loads that this machine can run; and, in a line each, what is left out because something is not there."""
+    known = where.bare or where.place in catalogue.FILE_SYSTEMS
+    # Any file system runs the loads that all of them do.
+    loads = catalogue.select(where.place if known else "ext4", catalogue.ALL_MODES, catalogue.NAMES, jobs.FOLDER, factor)
+    chosen = catalogue.matching([replace(load, place=where.place) for load in loads], only)
+    left_out = []
+    if not target.active_core():
+        left_out.append("counter after, and the counter's samples: there is no core of ours, or only root may look at it")
+    if not where.sys.exists():
+        left_out.append(f"what the device moved: the files of {where.place} have no device of their own")
+    lacks = {
+        "counts": ("what the kernel counts of bios: it takes a core of ours, and root", target.active_core() and target.can_count()),
+        "memory_max": ("the load in a memory cgroup: no cgroup v2 can be made in the root group", target.can_limit_memory()),
+    }
+    for name, (text, there) in lacks.items():
+        if not there and any(getattr(load, name) for load in chosen):
+            left_out.append(text)
+            chosen = [load for load in chosen if not getattr(load, name)]
+    if not chosen:
+        raise Failure(f"nothing is left to run ({'; '.join(left_out)})", 2)
+    return chosen, left_out
+
+
+@dataclass
+class Hardware:
+    """A benchmark under way."""
+
+    where: Target
+    loads: list[catalogue.Load]
+    compared: list[variants.Variant]
+    limit: int
+    factor: int
+    left_out: list[str] = field(default_factory=list)
+    rounds: list[boots.Boot] = field(default_factory=list)
+    measurements: list[results.Measurement] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    given_up: set[str] = field(default_factory=set)
+    """loads that could not be measured once"""
+
+    @property
+    def by_mode(self) -> bool:
+        """Are modes compared, because nothing else varies?"""
+        return len(self.compared) == 1
+
+    def shown(self) -> list[results.Measurement]:
+        """The measurements as the tables have them: what is compared is the variant."""
+        if not self.by_mode:
+            return self.measurements
+        return [replace(m, variant=m.mode, mode=variants.KERNEL) for m in self.measurements]
+
+    def seconds(self, rate: float) -> float:
+        """How long a round may take."""
+        return len(self.compared) * sum(SETTLE_SECONDS + load.moved / rate for load in self.loads)
+
+    def written(self) -> int:
+        """The bytes that a round writes, files to be read among them."""
+        return len(self.compared) * sum(load.scenario.written + sum(load.scenario.needs.values()) for load in self.loads)
+
+    def open(self) -> list[catalogue.Load]:
+        """The loads that need another round."""
+        loads = [load for load in self.loads if load.name not in self.given_up]
+        if not self.measurements:
+            return loads
+        groups = summary.summarize(self.shown(), summary.SHORT[:1], partial=True)
+        return [load for load in loads if not self._settled(load, groups)]
+
+    def _settled(self, load: catalogue.Load, groups: Sequence[summary.Group]) -> bool:
+        """Narrow in every section, against everything it is compared with."""
+        for group in groups:
+            if group.scenario.partition(": ")[0] == load.scenario.name and (self.by_mode or group.mode == load.mode):
+                cell = group.cell(summary.MAIN)
+                few = max(len(values) for values in cell.boots.values()) < FEWEST_PAIRS
+                if few or not all(ratio.narrow for ratio in cell.ratios.values()):
+                    return False
+        return True
+
+    def run(self, kept: journal.Journal) -> None:
+        """Round after round, until nothing is open or the limit is reached."""
+        total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2)
+        with Bar(f"{len(self.loads)} loads", total, interval=10) as bar:
+            for number in range(1, self.limit + 1):
+                planned = results.plan(self.open())
+                if not planned:
+                    break
+                for variant in self.compared:
+                    self._round(boots.Boot(number, variant, self.where.place, planned), kept, bar)
+
+    def _round(self, one: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
+        if kept.has(one):
+            bar.advance(len(one.steps) + 2)
+        else:
+            begin = time.monotonic()
+            status, one.output, said = run_driver(self._plan(one), bar)
+            if status not in (0, 1):
+                self.problems.append(f"round {one.pair}: the driver ended with status {status}: {said}")
+            else:
+                one.facts = {"seconds": round(time.monotonic() - begin, 1)}
+            kept.save(one)
+        lines = results.read_lines(one.output)
+        found = results.sift(lines, one.steps, one.pair, one.variant, f"round {one.pair}")
+        measured = {(m.scenario.partition(": ")[0], m.mode) for m in found.measurements}
+        self.given_up |= {step.load.name for step in one.steps if step.key not in measured}
+        self.rounds.append(one)
+        self.measurements += found.measurements
+        self.problems += found.problems
+
+    def _plan(self, one: boots.Boot) -> dict[str, Any]:
+        """What the driver is to do."""
+        policy = "" if self.by_mode else one.variant.policy
+        return {
+            "steps": [step.plan(one.variant) for step in one.steps],
+            "interval": INTERVAL,
+            "machine": {"seconds": SECONDS_OF_A_LOAD * self.factor, "policy": policy},
+            **self.where.plan(),
+        }
+
+    def notes(self) -> list[str]:
+        """Why it ended where it did, and what is missing."""
+        notes = [f"left out: {text}." for text in self.left_out]
+        notes.append(
+            "Files were taken out of the page cache by posix_fadvise(DONTNEED) before each load, and synced one by one:"
+            " what else was cached stayed."
+        )
+        if left := [load.name for load in self.open()]:
+            notes.append(f"Stopped at the limit of {self.limit} rounds before the intervals were narrow: {', '.join(left)}.")
+        if self.given_up:
+            notes.append(f"Given up: {', '.join(load.name for load in self.loads if load.name in self.given_up)}.")
+        return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
+
+    def not_drawn(self) -> list[str]:
+        """The plots for which there is nothing."""
+        counted = not self.by_mode and any(m.counter_peak is not None for m in self.measurements)
+        return [*([] if counted else ["counter"]), *([] if any(m.device for m in self.measurements) else ["throughput"])]
+
+    def tables(self, groups: Sequence[summary.Group]) -> report.Tables:
+        """The tables, with the columns that there are figures for."""
+        present = {cell.metric.name for group in groups for cell in group.cells if cell.values}
+        tables = []
+        for heading, metrics in TABLES:
+            if metrics is summary.SHORT:
+                metrics = (summary.SHORT[0], summary.WITH_SYNC, *summary.SHORT[1:])
+            if chosen := [metric for metric in metrics if metric.name in present]:
+                tables.append((heading, chosen))
+        return tables
+
+    def describe(self, fio: str) -> dict[str, Any]:
+        """All that somebody needs who wants to repeat the run."""
+        known = next(boot["guest"] for boot in map(boots.Boot.known, self.rounds) if boot["guest"])
+        scenarios = list({load.scenario.name: load.scenario for load in self.loads}.values())
+        return {
+            "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+            "revision": boots.revision(),
+            "pairs": max(one.pair for one in self.rounds),
+            "variants": list(dict.fromkeys(m.variant for m in self.shown())),
+            "kernel": known["kernel"],
+            "kernel_command_line": known["cmdline"],
+            "core": variants.title(known["core"]),
+            "fio": fio,
+            "accelerator": "real hardware",
+            "cpus": known["cpus"],
+            "memory": f"{known['memory'] / 2**30:.1f} GiB",
+            "target": self.where.name,
+            "drive": target.drive(self.where),
+            "places": self.where.place,
+            "size_factor": self.factor,
+            "sampling_interval_seconds": INTERVAL,
+            "host_cpu": boots.host_cpu(),
+            "host_load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
+            "modes": jobs.MODES,
+            "scenarios": [
+                {"name": s.name, "title": s.title, "jobs": s.jobs, "bytes_written": s.written, "text": s.text}
+                for s in scenarios
+            ],
+        }
+
+
+def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
+    """Run the driver: its status, its lines, and the last words of its errors.
+
+    It is in a session of its own, so that Ctrl-C reaches it once, through us.
+    """
+    output = bytearray()
+    command = ["python3", "-B", "-m", "bench", results.to_text(plan)]
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(
+            command,
+            cwd=boots.DRIVER,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        ) as process:
+            assert process.stdout
+            try:
+                for line in process.stdout:
+                    output += line
+                    bar.advance()
+            except BaseException:
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(CLEAN_UP_SECONDS)
+                process.kill()
+                raise
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip().splitlines()
+    return process.returncode, bytes(output), said[-1] if said else "it said nothing"
+
+
+def announce(bench: Hardware, rate: float) -> None:
+    """What will run, what it writes, and how long it will take."""
+    fewest = min(FEWEST_PAIRS, bench.limit)
+    minutes, written = bench.seconds(rate) / 60, bench.written() / 1e9
+    print(
+        f"{len(bench.loads)} loads on {bench.where.name} ({bench.where.place}): {fewest} to {bench.limit} rounds,"
+        f" each about {minutes:.1f} minutes at {rate / 1e6:.0f} MB/s and up to {written:.1f} GB written",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Check, measure, print, write the report."""
+    machine.polite()
+    options = parse(arguments)
+    where = target.find(options.destructive)
+    compared = choose(options.variants, target.active_core())
+    loads, left_out = loads_of(where, options.only, options.size)
+    bench = Hardware(where, loads, compared, options.pairs, options.size, left_out)
+    if options.dry_run:
+        announce(bench, ASSUMED_RATE)
+        for line in (f"{load.name}: {load.scenario.title}, {load.moved / 1e6:.0f} MB" for load in loads):
+            print(line)
+        return 0
+    fio = jobs.require_uncached()
+    where.check()
+    where.check_room(results.plan(loads))
+    announce(bench, where.rate())
+    begin = time.monotonic()
+    with steps.only_one("bench-target"):
+        key = fingerprint(bench)
+        bench.run(journal.Journal(options.report / "raw", key))
+        return finish(bench, options.report, fio, arguments, begin)
+
+
+def fingerprint(bench: Hardware) -> str:
+    """What two rounds must have in common to be of one benchmark."""
+    driver = sorted((boots.DRIVER / "bench").glob("*.py"))
+    texts = [f"{load} {load.scenario.text}" for load in bench.loads]
+    names = repr([variant.name for variant in bench.compared])
+    return steps.digest(repr(bench.where), " ".join(os.uname()), platform.node(), names, *texts, *driver)
+
+
+def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], begin: float) -> int:
+    """Tell what there is to tell; partial results are told, but are no success."""
+    for problem in dict.fromkeys(bench.problems):
+        print(f"partial: {problem}", file=sys.stderr)
+    if not bench.measurements:
+        raise Failure("nothing could be measured; the lines above say why")
+    setup = bench.describe(fio)
+    setup["command"] = " ".join([f"make bench TARGET={bench.where.name}", *arguments])
+    setup["seconds"] = round(time.monotonic() - begin)
+    groups = summary.summarize(bench.shown(), (*summary.FULL, summary.WITH_SYNC), partial=True)
+    tables, words = bench.tables(groups), Words(bench.not_drawn())
+    for heading, metrics in tables:
+        print(f"{heading}:")
+        table.show(groups, metrics)
+    print(words.legend)
+    for line in [*summary.verdicts(groups, words.pairs_of), *bench.notes()]:
+        print(line)
+    known = [one.known() for one in bench.rounds]
+    report.write(folder, setup, known, bench.shown(), groups, tables, bench.notes(), words)
+    place = os.path.relpath(folder / "index.html", paths.PROJECT)
+    print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
+    return 1 if bench.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The folder or block device of a real machine that is measured, and why it may not be fit for that.
+
+tools/enter has made a fresh folder in the one that was named, has bound nothing
+else of it into the build root, and removes it in the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import platform
+import re
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import paths
+from ..errors import Failure
+from . import catalogue, results
+
+RWF_DONTCACHE = 0x80
+FIRST_RELEASE = (6, 14)
+"""The first Linux that has it."""
+
+SYS_IO_URING_SETUP, PARAMS_BYTES = 425, 120
+
+PROBE = 64 << 20
+"""Bytes that are moved once to guess how long the loads will take."""
+
+SLACK = 256 << 20
+"""Bytes that stay free: a file system that is full to the last block is another load."""
+
+DEBUGFS = Path("/sys/kernel/debug/rust_writeback")
+GROUPS = Path("/sys/fs/cgroup/cgroup.subtree_control")
+SYS = Path("/sys/dev/block")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is measured. A path is as the build root has it, a name as the machine has it."""
+
+    path: Path
+    name: str
+    place: str
+    """the type of the file system, or that there is none"""
+
+    @property
+    def bare(self) -> bool:
+        """Is it a block device?"""
+        return self.place == catalogue.BARE
+
+    @property
+    def sys(self) -> Path:
+        """What sysfs knows of the device; btrfs has files on none."""
+        found = self.path.stat()
+        number = found.st_rdev if self.bare else found.st_dev
+        return SYS / f"{os.major(number)}:{os.minor(number)}"
+
+    def plan(self) -> dict[str, str]:
+        """What the driver must know of it."""
+        return {"file_system": self.place, "device" if self.bare else "directory": str(self.path)}
+
+    def room(self) -> int:
+        """The bytes that there are for loads."""
+        if self.bare:
+            with self._open(os.O_RDONLY) as descriptor:
+                return os.lseek(descriptor, 0, os.SEEK_END)
+        free = os.statvfs(self.path)
+        return free.f_bavail * free.f_frsize - SLACK
+
+    def check_room(self, steps: Sequence[results.Step]) -> None:
+        """Stop where the largest files of a load, and those of the one before it, do not fit."""
+        held, needed = 0, 0
+        for step in steps:
+            held = step.load.scenario.footprint + (held if held and not self.bare else 0)
+            needed = max(needed, held)
+            held = step.load.scenario.footprint if step.keep else 0
+        room = self.room()
+        if room < needed:
+            raise Failure(
+                f"{self.name} has room for {max(room, 0) / 1e6:.0f} MB of files, {needed / 1e6:.0f} MB are needed:"
+                f" {(needed - room) / 1e6:.0f} MB are missing; free them, or take a smaller SIZE"
+            )
+
+    def check(self) -> None:
+        """Whatever would make the loads fail or measure something else, before the first of them."""
+        check_io_uring()
+        if self.bare:
+            self._check_unused()
+        self._check_dontcache()
+
+    def _check_unused(self) -> None:
+        """A device that is mounted, held, or has a partition that is cannot be had exclusively."""
+        try:
+            # First without writing: to write to what is mounted may be forbidden altogether.
+            for flags in (os.O_RDONLY, os.O_RDWR):
+                os.close(os.open(self.path, flags | os.O_EXCL))
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                holders = sorted({path.name for path in [*self.sys.glob("holders/*"), *self.sys.glob("*/holders/*")]})
+                who = f"held by {', '.join(holders)}" if holders else "mounted, swapped to, or has a partition that is"
+                raise Failure(f"{self.name} is {who}: it is in use; name a device that nobody uses", 2) from None
+            raise Failure(
+                f"{self.name} cannot be opened for writing: {error.strerror}; run as root, on a device that can be written"
+            ) from None
+
+    def _check_dontcache(self) -> None:
+        """The kernel and the file system must take RWF_DONTCACHE: fio would tell it of every single load."""
+        try:
+            if self.bare:
+                with self._open(os.O_RDONLY) as descriptor:
+                    os.preadv(descriptor, [bytearray(results.PAGE)], 0, RWF_DONTCACHE)
+            else:
+                with self._probe() as descriptor:
+                    os.pwritev(descriptor, [bytes(results.PAGE)], 0, RWF_DONTCACHE)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise Failure(f"{self.name} cannot be used: {error.strerror}; name another TARGET") from None
+            if release(platform.release()) < FIRST_RELEASE:
+                what = f"Linux {platform.release()} has no DONTCACHE; boot {'.'.join(map(str, FIRST_RELEASE))} or later"
+            else:
+                what = f"{self.name} ({self.place}) has no DONTCACHE on Linux {platform.release()}; name one that has, such as xfs"
+            raise Failure(f"EOPNOTSUPP: {what}") from None
+
+    def rate(self) -> float:
+        """Bytes a second, from moving a few once; a guess, which no result is made of."""
+        chunk = bytearray(1 << 20)
+        begin = time.monotonic()
+        if self.bare:
+            with self._open(os.O_RDONLY) as descriptor:
+                os.posix_fadvise(descriptor, 0, PROBE, os.POSIX_FADV_DONTNEED)
+                done = sum(os.preadv(descriptor, [chunk], start) for start in range(0, PROBE, len(chunk)))
+        else:
+            with self._probe() as descriptor:
+                done = sum(os.pwrite(descriptor, chunk, start) for start in range(0, PROBE, len(chunk)))
+                os.fsync(descriptor)
+        return max(done, 1) / (time.monotonic() - begin)
+
+    @contextlib.contextmanager
+    def _open(self, flags: int) -> Iterator[int]:
+        descriptor = os.open(self.path, flags)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _probe(self) -> Iterator[int]:
+        """A file that is gone again before anything else is made."""
+        path = self.path / "probe"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+            path.unlink()
+
+
+def find(destructive: bool, environment: Mapping[str, str] = os.environ) -> Target:
+    """What tools/enter --target has handed over."""
+    if "TARGET" not in environment:
+        raise Failure("there is no target; give one as make bench TARGET=/mnt/point", 2)
+    path, name = Path(environment["TARGET"]), environment.get("TARGET_NAME", environment["TARGET"])
+    if not stat.S_ISBLK(path.stat().st_mode):
+        return Target(path, name, file_system(path, Path("/proc/self/mountinfo").read_text()))
+    if not destructive:
+        raise Failure(f"{name} is a block device, and what it holds would be lost; say DESTRUCTIVE=1 to have that", 2)
+    return Target(path, name, catalogue.BARE)
+
+
+def file_system(folder: Path, mountinfo: str) -> str:
+    """The type of the file system that a folder is in."""
+    found, longest = "unknown", -1
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        point = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), before.split()[4]))
+        if folder.is_relative_to(point) and len(point.parts) >= longest:
+            found, longest = after.split()[0], len(point.parts)
+    return found
+
+
+def check_io_uring() -> None:
+    """All loads are run with it; another engine would be another load."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = libc.syscall(SYS_IO_URING_SETUP, 1, ctypes.create_string_buffer(PARAMS_BYTES))
+    if descriptor >= 0:
+        os.close(descriptor)
+        return
+    error = ctypes.get_errno()
+    if error == errno.ENOSYS:
+        raise Failure("this kernel has no io_uring, with which all loads are run; boot one with CONFIG_IO_URING=y")
+    raise Failure(
+        f"io_uring cannot be used here ({os.strerror(error)}): all loads are run with it;"
+        " see the sysctl kernel.io_uring_disabled and what contains this shell"
+    )
+
+
+def release(text: str) -> tuple[int, int]:
+    """6.18.44-fc -> (6, 18)."""
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def active_core() -> str:
+    """The core that runs: ours, where we may look at it, or else the kernel as it is."""
+    with contextlib.suppress(OSError):
+        return (DEBUGFS / "core").read_text().strip()
+    return ""
+
+
+def can_limit_memory() -> bool:
+    """May we make a memory cgroup, without changing what the machine's own have?"""
+    with contextlib.suppress(OSError):
+        return "memory" in GROUPS.read_text().split() and os.access(GROUPS.parent, os.W_OK)
+    return False
+
+
+def can_count() -> bool:
+    """May we set probes?"""
+    events = Path("/sys/kernel/tracing")
+    return all(os.access(events / name, os.W_OK) for name in ("kprobe_events", "synthetic_events"))
+
+
+def memory() -> int:
+    """The bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def drive(target: Target) -> str:
+    """What sysfs calls the drive."""
+    folder = target.sys.resolve()
+    for path in (folder / "device/model", folder.parent / "device/model"):
+        with contextlib.suppress(OSError):
+            return path.read_text().strip()
+    return folder.name if folder.exists() else "unknown"
+
+
+REPORT = paths.BUILD / "bench-target"
+"""Where the report goes, and the raw lines."""
