@@ -355,8 +355,9 @@ def main(arguments: list[str]) -> int:
     announce(bench, where.rate())
     begin = time.monotonic()
     with steps.only_one("bench-target"):
-        key = fingerprint(bench)
-        bench.run(journal.Journal(options.report / "raw", key))
+        kept = journal.Journal(options.report / "raw", fingerprint(bench))
+        bench.run(kept)
+        kept.close()
         return finish(bench, options.report, fio, arguments, begin)
 
 

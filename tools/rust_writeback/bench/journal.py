@@ -38,6 +38,10 @@ class Journal:
         shutil.rmtree(folder, ignore_errors=True)
         steps.write_whole(folder / "fingerprint", key)
 
+    def close(self) -> None:
+        """All is told: the next benchmark measures anew, whatever it is."""
+        (self.folder / "fingerprint").unlink(missing_ok=True)
+
     def _path(self, boot: boots.Boot) -> Path:
         return self.folder / f"{boot.name}.jsonl"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import Failure
 from . import catalogue, histogram, jobs
-from .variants import Variant
+from .variants import KERNEL, Variant
 
 PAGE = 4096
 PERCENTILES = (50.0, 99.0, 99.9)
@@ -202,7 +202,8 @@ def _in_a_guest(line: Line) -> bool:
 
 def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measurement]:
     scenario, mode = step.load.scenario, step.load.mode
-    where = f"{scenario.name}, {mode}, {step.load.place}, {variant.name} core"
+    core = "this kernel" if variant.core == KERNEL else f"{variant.name} core"
+    where = f"{scenario.name}, {mode}, {step.load.place}, {core}"
     outcomes = jobs.parse(line["fio"], scenario, mode)
 
     def refuse(what: str) -> Failure:
@@ -260,7 +261,7 @@ Refuse = Callable[[str], Failure]
 
 
 def _counted(line: Line) -> list[int]:
-    """What was seen of the counter. A round of the flusher begins with what it claims."""
+    """What was seen of the counter. A round of the flusher begins with what it claims, so it proves movement, too."""
     rounds = line["dontcache_rounds"] or {"most_pages": 0}
     return [*(int(row[COUNTED]) for row in line["samples"]), line["counter_at_end"][0], rounds["most_pages"]]
 
@@ -271,10 +272,8 @@ def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], variant: Va
     if not line["counter_before"]:
         raise refuse("there is no DONTCACHE counter for its device")
     before = line["counter_before"][0]
-    counted = [int(row[COUNTED]) for row in line["samples"]] + [line["counter_at_end"][0]]
-    rounds = line["dontcache_rounds"]
-    # A round of the flusher begins with what the counter claims, so it proves movement, too.
-    moved = any(value != before for value in counted) or rounds["most_pages"] > 0
+    *counted, most_pages = _counted(line)
+    moved = any(value != before for value in counted) or most_pages > 0
     uncached = [section for section in scenario.sections if section.uncached(mode)]
     if moved and not uncached:
         raise refuse("the DONTCACHE counter moved without DONTCACHE")

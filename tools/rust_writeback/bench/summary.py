@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from . import histogram, stats
 from .results import PAGE, PERCENTILES, Counts, Measurement
-from .variants import title
+from .variants import KERNEL, title
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,8 @@ def _verdicts(groups: Sequence[Group], base: str, variant: str, of: str) -> list
     ]
     places = {group.place for group in groups}
     for group, cell, ratio in shown:
+        mode = f", {group.mode}" if group.mode != KERNEL else ""
         place = f", {group.place}" if len(places) > 1 else ""
-        what = f"{group.scenario}, {group.mode}{place}, {cell.metric.title}"
+        what = f"{group.scenario}{mode}{place}, {cell.metric.title}"
         lines.append(f"{what}: {ratio.verdict(title(variant))}, {ratio}")
     return lines
