@@ -91,3 +91,17 @@ def variant(name: str) -> Variant:
     """The variant of this name."""
     core, _, policy = name.partition("-")
     return Variant(core, policy or "kick")
+
+
+def round_on_hardware(steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
+    """All lines of a round on a machine whose kernel has no core of ours, as any user may run it."""
+    lines = boot("kernel", steps, speed)
+    for line, step in zip(lines[1:-1], steps, strict=True):
+        pages = {}
+        for section in step.load.scenario.sections:
+            kept = section.mode(step.load.mode) == ("0", "0")
+            pages |= {name: section.file_bytes // results.PAGE if kept else 0 for name in section.names}
+        line |= {"dontcache_rounds": None, "counter_before": None, "counter_at_end": None, "counter_after": None}
+        line["cached_after"] = {"cache": sum(pages.values()), "files": len(pages), "by_file": pages}
+        del line["used_with_sync"]["worker_seconds"]
+    return lines

@@ -25,6 +25,9 @@ DIRTY, WRITEBACK, COUNTED, CACHED, READ, WRITTEN = 1, 2, 3, 4, 5, 6
 LEFT_BY_UNCACHED = 1 / 16
 """Reads with DONTCACHE move no counter. What proves them is that less than this of what they read stays cached."""
 
+MUCH = 1 / 4
+"""On real hardware more than this of a file in the cache is ordinary, and less is not: nothing evicts what is read ahead."""
+
 NOT_ENDED = "the guest did not come to the end of its plan"
 
 Line = dict[str, Any]
@@ -126,8 +129,10 @@ def plan(loads: Sequence[catalogue.Load]) -> list[Step]:
     steps = []
     for number, load in enumerate(loads):
         left = {name for section in load.scenario.sections for name in section.names}
-        needed = {name for after in loads[number + 1 : number + 2] for name in after.scenario.needs}
-        steps.append(Step(load, bool(left & needed)))
+        after = [load.scenario for load in loads[number + 1 : number + 2]]
+        needed = {name for scenario in after for name in scenario.needs}
+        used = {name for scenario in after for section in scenario.sections for name in section.names}
+        steps.append(Step(load, bool(left & needed) and left <= used))
     return steps
 
 
@@ -296,8 +301,8 @@ def _prove_by_cache(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], re
     for section, outcome in zip(scenario.sections, outcomes, strict=True):
         bare = step.load.place == catalogue.BARE
         cached = PAGE * (sum(pages.values()) if bare else sum(pages[name] for name in section.names))
-        touched = min(outcome.bytes, section.footprint)
-        stays, told = cached > LEFT_BY_UNCACHED * touched, f"{cached / 1e6:.1f} of {touched / 1e6:.1f} MB"
+        most = min(outcome.bytes, section.footprint, step.load.memory_max or outcome.bytes)
+        stays, told = cached > MUCH * most, f"{cached / 1e6:.1f} of {most / 1e6:.1f} MB"
         direct, uncached = (option == "1" for option in section.mode(mode))
         if stays and (direct or uncached):
             raise refuse(f"{told} stayed cached, so nothing proves {'direct I/O' if direct else 'DONTCACHE'}")

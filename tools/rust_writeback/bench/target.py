@@ -96,6 +96,9 @@ class Target:
 
     def _check_unused(self) -> None:
         """A device that is mounted, held, or has a partition that is cannot be had exclusively."""
+        disk = self.sys / ("../ro" if (self.sys / "partition").exists() else "ro")
+        if any(path.read_text().strip() == "1" for path in (self.sys / "ro", disk)):
+            raise Failure(f"{self.name} is read-only; name a device that can be written")
         try:
             # First without writing: to write to what is mounted may be forbidden altogether.
             for flags in (os.O_RDONLY, os.O_RDWR):
@@ -184,20 +187,26 @@ def file_system(folder: Path, mountinfo: str) -> str:
     return found
 
 
-def check_io_uring() -> None:
-    """All loads are run with it; another engine would be another load."""
+def io_uring_error() -> int:
+    """Why there is no ring to be had; 0 where there is."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.syscall(SYS_IO_URING_SETUP, 1, ctypes.create_string_buffer(PARAMS_BYTES))
-    if descriptor >= 0:
-        os.close(descriptor)
-        return
-    error = ctypes.get_errno()
+    if descriptor < 0:
+        return ctypes.get_errno()
+    os.close(descriptor)
+    return 0
+
+
+def check_io_uring() -> None:
+    """All loads are run with it; another engine would be another load."""
+    error = io_uring_error()
     if error == errno.ENOSYS:
         raise Failure("this kernel has no io_uring, with which all loads are run; boot one with CONFIG_IO_URING=y")
-    raise Failure(
-        f"io_uring cannot be used here ({os.strerror(error)}): all loads are run with it;"
-        " see the sysctl kernel.io_uring_disabled and what contains this shell"
-    )
+    if error:
+        raise Failure(
+            f"io_uring cannot be used here ({os.strerror(error)}): all loads are run with it;"
+            " see the sysctl kernel.io_uring_disabled and what contains this shell"
+        )
 
 
 def release(text: str) -> tuple[int, int]:

@@ -1,0 +1,510 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The benchmark on real hardware leaves nothing behind, touches nothing else, and says why it will not run."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_samples import round_on_hardware, variant
+from rust_writeback import paths
+from rust_writeback.bench import boots, catalogue, hardware, jobs, results, target, variants
+from rust_writeback.errors import Failure
+from rust_writeback.progress import Bar
+
+ENTER = paths.TOOLS / "enter"
+FOLDER = Path(__file__).parents[1] / "fio"
+GUEST = Path(__file__).parents[1] / "guest"
+LOADS = {load.name: load for load in catalogue.matrix(folder=FOLDER)}
+KERNEL = variant("kernel")
+
+
+def wait(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Until it is so, or the test has failed."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder that is not in /tmp, which enter hides, and has real files."""
+    paths.BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="test-target.") as folder:
+        yield Path(folder)
+
+
+class Entered:
+    """enter with a build root that is the one we are in, and a folder to be measured with somebody's file in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.target = folder / "drive"
+        self.target.mkdir()
+        (self.target / "somebody's").write_text("data")
+        self.bin, self.mirror = folder / "bin", folder / "mirror"
+        (self.mirror / "dists/trixie").mkdir(parents=True)
+        (self.mirror / "dists/trixie/Release").touch()
+        self.bin.mkdir()
+        self.cache = folder / "cache"
+        mmdebstrap = self.bin / "mmdebstrap"
+        mmdebstrap.write_text('#!/bin/sh\nfor word; do case $word in */root-*) ln -s / "$word" ;; esac; done\n')
+        mmdebstrap.chmod(0o755)
+
+    def start(self, *command: str, before: str = "") -> subprocess.Popen[str]:
+        settings = {
+            "PATH": f"{self.bin}:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": "/root",
+            "XDG_CACHE_HOME": str(self.cache),
+            "DEBIAN_MIRROR": f"file://{self.mirror}",
+        }
+        script = f'{before} exec "$@"'
+        return subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", script, "enter", ENTER, "--target", self.target, *command],
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *command: str, before: str = "") -> tuple[int, str, str]:
+        process = self.start(*command, before=before)
+        output, complaint = process.communicate(timeout=60)
+        return process.returncode, output, complaint.splitlines()[-1] if complaint else ""
+
+    def left(self) -> list[str]:
+        return sorted(path.name for path in self.target.iterdir())
+
+
+@pytest.fixture
+def entered(disk: Path) -> Entered:
+    return Entered(disk)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_the_folder_is_fresh_and_gone_afterwards(entered: Entered, status: int) -> None:
+    script = f"ls -A /share; stat -c %a /share; mkdir /share/d; echo >/share/d/file; echo $TARGET $TARGET_NAME; exit {status}"
+    code, output, _ = entered.run("sh", "-c", script)
+    assert (code, output.split()) == (status, ["700", "/share", str(entered.target)])
+    assert entered.left() == ["somebody's"]
+
+
+def test_the_folder_is_where_it_says(entered: Entered) -> None:
+    process = entered.start("sh", "-c", "echo >/share/started; sleep 4243")
+    wait(lambda: list(entered.target.glob("rust-writeback-bench.??????/started")))
+    process.terminate()
+    process.communicate(timeout=20)
+    assert entered.left() == ["somebody's"]
+
+
+TIDY = """
+import signal, time
+def interrupt(*_): raise KeyboardInterrupt
+signal.signal(signal.SIGTERM, interrupt)
+signal.signal(signal.SIGINT, interrupt)
+try:
+    open("/share/started", "w").close()
+    while True: open(f"/share/{time.monotonic_ns()}", "w").close()
+except KeyboardInterrupt:
+    print("tidied up", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_can_tidy_up_before_the_folder_goes(entered: Entered, number: signal.Signals) -> None:
+    process = entered.start("python3", "-c", TIDY)
+    wait(lambda: list(entered.target.glob("*/started")))
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=20)
+    assert output == "tidied up\n"
+    assert entered.left() == ["somebody's"]
+
+
+def test_a_command_that_will_not_end_is_killed(entered: Entered) -> None:
+    process = entered.start("sh", "-c", "trap '' INT TERM; echo >/share/started; while :; do echo >/share/$(date +%N); done")
+    wait(lambda: list(entered.target.glob("*/started")))
+    begin = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert 4 < time.monotonic() - begin < 15
+    assert (process.returncode != 0, entered.left()) == (True, ["somebody's"])
+
+
+def test_targets_that_cannot_be(entered: Entered, disk: Path) -> None:
+    place = entered.target
+    cases = {
+        "does not exist; name a folder": disk / "nowhere",
+        "is neither a folder nor a block device": place / "somebody's",
+        "neither a folder nor": Path("/dev/null"),
+    }
+    for words, entered.target in cases.items():
+        status, _, complaint = entered.run("true")
+        assert (status, complaint.startswith(f"error: TARGET={entered.target} ")) == (1, True)
+        assert words in complaint
+
+
+def test_a_read_only_file_system_is_told(entered: Entered) -> None:
+    before = f"mount --bind '{entered.target}' '{entered.target}'; mount -o remount,bind,ro '{entered.target}';"
+    status, _, complaint = entered.run("true", before=before)
+    assert status == 1
+    assert f"nothing can be written to TARGET={entered.target} (Read-only file system); name a folder" in complaint
+    assert entered.left() == ["somebody's"]
+
+
+def plan(folder: Path, *options: str) -> dict[str, Any]:
+    """A tiny buffered load in a folder: any kernel with io_uring runs it."""
+    text = "[global]\nioengine=io_uring\n[sequential]\nfilename=${BENCH_FILE}\nrw=write\nbs=64k\n" + "\n".join(options)
+    step = {"scenario": "sequential", "mode": "buffered", "text": text, "environment": {}, "needs": {}}
+    step |= {"keep": False, "policy": "", "memory_max": 0, "counts": False}
+    where = {"file_system": "ext4", "directory": str(folder)}
+    return {"steps": [step], "interval": 0.1, "machine": {"seconds": 60, "policy": ""}, **where}
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver of this checkout, on a machine that can run it."""
+    monkeypatch.setattr(boots, "DRIVER", GUEST)
+    if not shutil.which("fio") or target.io_uring_error():
+        pytest.skip("no fio or no io_uring here")
+
+
+def test_the_driver_runs_on_a_machine(disk: Path, driver: None) -> None:
+    (disk / "fresh").mkdir()
+    with Bar("a load", 3) as bar:
+        status, output, said = hardware.run_driver(plan(disk / "fresh", "size=1m", "startdelay=1"), bar)
+    lines = results.read_lines(output)
+    assert (status, [line["kind"] for line in lines]) == (0, ["guest", "step", "end"]), said
+    assert lines[1]["dontcache_rounds"] is None
+    assert lines[1]["cached_after"]["by_file"] == {"large.data": 256}
+    assert list(disk.rglob("*")) == [disk / "fresh"]
+
+
+def test_an_interrupted_driver_removes_its_files(disk: Path, driver: None) -> None:
+    folder = disk / "fresh"
+    folder.mkdir()
+    command = ["python3", "-B", "-m", "bench", results.to_text(plan(folder, "size=64m", "rate=512k"))]
+    with subprocess.Popen(command, cwd=GUEST, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait(lambda: (folder / "large.data").exists())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) != 0
+    assert list(folder.iterdir()) == []
+
+
+def test_ctrl_c_reaches_the_driver(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = disk / "fresh"
+    folder.mkdir()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Bar("a load", 3) as bar, pytest.raises(KeyboardInterrupt):
+        monkeypatch.setattr(bar, "advance", interrupt)  # comes with the driver's first line
+        hardware.run_driver(plan(folder, "size=64m", "rate=512k"), bar)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "pwritev", refuse)
+    monkeypatch.setattr(target, "io_uring_error", lambda: 0)
+    where = target.Target(tmp_path, "/mnt/here", "tmpfs")
+    for release, words in (("7.3.4", r"/mnt/here \(tmpfs\) has no DONTCACHE on Linux 7.3.4; name one"), ("6.1.0", "boot 6.14")):
+        monkeypatch.setattr(target.platform, "release", lambda release=release: release)
+        with pytest.raises(Failure, match=words):
+            where.check()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("error", "words"), [(errno.ENOSYS, "has no io_uring"), (errno.EPERM, "io_uring_disabled")])
+def test_a_kernel_without_io_uring_is_told(error: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(target, "io_uring_error", lambda: error)
+    with pytest.raises(Failure, match=words):
+        target.Target(tmp_path, "/mnt/here", "xfs").check()
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> target.Target:
+    """A file that passes for a block device with a number of its own."""
+    path = tmp_path / "disk"
+    path.write_bytes(bytes(8192))
+    monkeypatch.setattr(target.stat, "S_ISBLK", lambda mode: True)
+    monkeypatch.setattr(target, "SYS", tmp_path / "sys")
+    monkeypatch.setattr(target, "io_uring_error", lambda: 0)
+    folder = tmp_path / "sys" / "0:0"
+    (folder / "holders").mkdir(parents=True)
+    (folder / "ro").write_text("0\n")
+    return target.find(True, {"TARGET": str(path)})
+
+
+def test_a_device_is_given_away_in_so_many_words(device: target.Target) -> None:
+    assert device.place == catalogue.BARE
+    with pytest.raises(Failure, match="what it holds would be lost; say DESTRUCTIVE=1"):
+        target.find(False, {"TARGET": str(device.path)})
+
+
+@pytest.mark.parametrize(
+    ("holder", "words"), [("", "mounted, swapped to, or has a partition that is"), ("sda1/holders/dm-3", "held by dm-3")]
+)
+def test_a_device_in_use_is_refused(
+    device: target.Target, monkeypatch: pytest.MonkeyPatch, holder: str, words: str
+) -> None:
+    asked = []
+
+    def busy(path: Path, flags: int) -> int:
+        asked.append(flags)
+        raise OSError(errno.EBUSY, "busy")
+
+    if holder:
+        (device.sys / holder).mkdir(parents=True)
+    monkeypatch.setattr(os, "open", busy)
+    with pytest.raises(Failure, match=words):
+        device.check()
+    assert asked[0] & os.O_EXCL
+
+
+def test_a_read_only_device_is_refused(device: target.Target) -> None:
+    (device.sys / "ro").write_text("1\n")
+    with pytest.raises(Failure, match="is read-only"):
+        device.check()
+
+
+def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    where = target.Target(tmp_path, "/mnt/here", "xfs")
+    planned = results.plan([LOADS["sequential/xfs/buffered"], LOADS["writers-4/xfs/buffered"]])
+    for room, fits in ((208 << 20, True), ((208 << 20) - 1, False)):
+        monkeypatch.setattr(target.Target, "room", lambda self, room=room: room)
+        with contextlib.nullcontext() if fits else pytest.raises(Failure, match="1 MB|0 MB are missing; free them"):
+            where.check_room(planned)
+
+
+def test_sizes_are_multiplied_and_nothing_else() -> None:
+    text = "; size=1\nbs=64k\nsize=6656k\nio_size=48m\nrandseed=20260101\n"
+    assert jobs.scaled(text, 3) == "; size=1\nbs=64k\nsize=19968k\nio_size=144m\nrandseed=20260101\n"
+    for name in catalogue.NAMES:
+        once, thrice = (jobs.read(FOLDER / f"{name}.fio", factor) for factor in (1, 3))
+        assert (thrice.footprint, thrice.written) == (3 * once.footprint, 3 * once.written)
+
+
+def test_the_file_system_is_the_innermost_mount() -> None:
+    info = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /mnt/my\\040disk rw shared:1 - xfs /dev/sda2 rw\n3 1 0:5 / /mn rw - tmpfs x rw\n"
+    assert target.file_system(Path("/mnt/my disk/bench"), info) == "xfs"
+    assert target.file_system(Path("/mnt/other"), info) == "ext4"
+
+
+class Rounds:
+    """Rounds on a machine that is made up: what each says, and how it may go wrong."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.folder, self.count, self.noise = folder, 0, 0.0
+        self.spoil: Callable[[list[dict[str, Any]]], None] = lambda lines: None
+        monkeypatch.setenv("TARGET", str(folder))
+        monkeypatch.setenv("TARGET_NAME", "/mnt/here")
+        monkeypatch.setattr(paths, "PROJECT", folder)
+        monkeypatch.setattr(paths, "BUILD", folder)
+        monkeypatch.setattr(jobs, "FOLDER", FOLDER)
+        monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
+        monkeypatch.setattr(boots, "DRIVER", GUEST)
+        monkeypatch.setattr(target, "DEBUGFS", folder / "no-core")
+        monkeypatch.setattr(target, "file_system", lambda *_: "xfs")
+        monkeypatch.setattr(target.Target, "check", lambda self: None)
+        monkeypatch.setattr(target.Target, "room", lambda self: 1 << 40)
+        monkeypatch.setattr(target.Target, "rate", lambda self: 1e9)
+        monkeypatch.setattr(hardware, "run_driver", self.run)
+
+    def run(self, plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
+        self.count += 1
+        steps = []
+        for step in plan["steps"]:
+            (load,) = catalogue.matching(catalogue.select("xfs", [step["mode"]], [step["scenario"]], FOLDER, 2), [])
+            steps.append(results.Step(load, step["keep"]))
+        lines = round_on_hardware(steps, 1 + self.noise * (self.count % 2))
+        for line, step in zip(lines[1:-1], steps, strict=True):
+            if step.load.mode == "dontcache":
+                document = json.loads(line["fio"][line["fio"].index("{") :])
+                document["jobs"][0]["write"]["runtime"] += 100 * (self.count % 3) if self.noise else 1
+                line["fio"] = json.dumps(document, indent=1)
+        self.spoil(lines)
+        return 0, "".join(json.dumps(line) + "\n" for line in lines).encode(), ""
+
+    def bench(self, *arguments: str) -> int:
+        return hardware.main(["--size", "2", "--report", str(self.folder / "report"), *arguments])
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "report" / "results.json").read_text())
+        return found
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rounds:
+    return Rounds(monkeypatch, tmp_path)
+
+
+def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rounds.bench("--only", "sequential", "--only", "mixed") == 0
+    assert rounds.count == 3
+    document = rounds.document()
+    assert document["setup"]["variants"] == ["buffered", "dontcache", "direct"]
+    figures = next(group["figures"] for group in document["summary"] if group["scenario"] == "sequential")
+    assert figures["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
+    assert figures["with_sync"]["buffered"] < figures["mb_per_s"]["buffered"]
+    printed = capsys.readouterr()
+    assert "dontcache/buffered over 3 pairs of runs" in printed.out
+    assert "GB written" in printed.err
+    markdown = (rounds.folder / "report" / "report.md").read_text()
+    assert "| scenario | mode | MB/s | with sync, MB/s |" in markdown
+    assert "QEMU" not in markdown and "boot" not in markdown
+    # A row is of what was measured: mixed is run in one mode.
+    assert "| mixed: writer | buffered |" not in markdown and "| mixed: writer | dontcache |" in markdown
+
+
+def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+    rounds.bench("--only", "sequential/xfs/*", "--only", "depth-1-counts")
+    printed = capsys.readouterr().out
+    assert "left out: counter after, and the counter's samples" in printed
+    assert "left out: what the kernel counts of bios: it takes a core of ours, and root." in printed
+    assert "posix_fadvise(DONTNEED)" in printed
+    markdown = (rounds.folder / "report" / "report.md").read_text()
+    table = markdown[: markdown.index("MB/s: ")]
+    assert "counter" not in table and "CPU of workers" not in table and "depth-1-counts" not in table
+    assert not (rounds.folder / "report" / "counter.svg").exists()
+
+
+def test_nothing_left_to_run_is_told(rounds: Rounds) -> None:
+    with pytest.raises(Failure, match="nothing is left to run"):
+        rounds.bench("--only", "depth-1-counts")
+
+
+def test_wide_intervals_take_rounds_up_to_the_limit(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+    rounds.noise = 0.5
+    assert rounds.bench("--only", "sequential", "--pairs", "4") == 0
+    assert rounds.count == 4
+    assert "Stopped at the limit of 4 rounds before the intervals were narrow" in capsys.readouterr().out
+
+
+def fill(lines: list[dict[str, Any]]) -> None:
+    """The second load finds the device full."""
+    document = json.loads(lines[2]["fio"][lines[2]["fio"].index("{") :])
+    document["jobs"][0]["error"] = errno.ENOSPC
+    lines[2]["fio"] = json.dumps(document, indent=1)
+
+
+def keep_all(lines: list[dict[str, Any]]) -> None:
+    """What was written with DONTCACHE is in the cache all the same."""
+    lines[2]["cached_after"]["by_file"] = {"large.data": (416 << 20) // results.PAGE}
+
+
+@pytest.mark.parametrize(("spoil", "words"), [(fill, "the device is full"), (keep_all, "nothing proves DONTCACHE")])
+def test_what_cannot_be_measured_is_partial_and_not_tried_again(
+    rounds: Rounds, capsys: pytest.CaptureFixture[str], spoil: Callable[[list[dict[str, Any]]], None], words: str
+) -> None:
+    planned = []
+
+    def once(lines: list[dict[str, Any]]) -> None:
+        planned.append([line["mode"] for line in lines[1:-1]])
+        if len(planned) == 1:
+            spoil(lines)
+
+    rounds.spoil = once
+    assert rounds.bench("--only", "sequential") == 1
+    assert planned == [["buffered", "dontcache", "direct"], *[["buffered", "direct"]] * 2]
+    printed = capsys.readouterr()
+    assert [words in line for line in printed.err.splitlines() if line.startswith("partial: ")] == [True]
+    assert "Given up: sequential/xfs/dontcache." in rounds.document()["verdicts"]
+
+
+def test_ordinary_writes_that_leave_nothing_cached_are_refused() -> None:
+    planned = results.plan([LOADS["sequential/xfs/buffered"]])
+    lines = round_on_hardware(planned)
+    (found,) = results.accept(lines, planned, 1, KERNEL)
+    assert (found.counter_after, found.counter_peak, found.dontcache_rounds) == (None, None, None)
+    lines[1]["cached_after"]["by_file"]["large.data"] = 0
+    with pytest.raises(Failure, match="stayed cached without DONTCACHE"):
+        results.accept(lines, planned, 1, KERNEL)
+
+
+def test_direct_writes_that_went_through_the_cache_are_refused() -> None:
+    planned = results.plan([LOADS["sequential/xfs/direct"]])
+    lines = round_on_hardware(planned)
+    results.accept(lines, planned, 1, KERNEL)
+    lines[1]["cached_after"]["by_file"]["large.data"] = 53248
+    with pytest.raises(Failure, match="nothing proves direct I/O"):
+        results.accept(lines, planned, 1, KERNEL)
+
+
+def test_a_file_that_stays_for_the_next_load_is_alone() -> None:
+    planned = results.plan([LOADS["noisy/xfs/direct"], LOADS["depth-1-counts/xfs/dontcache"]])
+    assert [step.keep for step in planned] == [False, False]
+
+
+def test_an_interrupted_benchmark_goes_on_and_a_finished_one_starts_anew(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
+        if rounds.count == 2:
+            raise KeyboardInterrupt
+        return rounds.run(plan, bar)
+
+    monkeypatch.setattr(hardware, "run_driver", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        rounds.bench("--only", "sequential")
+    monkeypatch.setattr(hardware, "run_driver", rounds.run)
+    rounds.bench("--only", "sequential")
+    assert rounds.count == 3
+    rounds.bench("--only", "sequential")
+    assert rounds.count == 6
+
+
+def test_a_driver_that_fails_is_no_success(rounds: Rounds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "run_driver", lambda plan, bar: (-9, b"", "Killed"))
+    with pytest.raises(Failure, match="nothing could be measured"):
+        rounds.bench("--only", "sequential", "--pairs", "1")
+
+
+def test_a_dry_run_runs_nothing(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(rounds.folder.rglob("*"))
+    assert rounds.bench("--dry-run", "--only", "sequential") == 0
+    assert (rounds.count, sorted(rounds.folder.rglob("*"))) == (0, before)
+    assert "sequential/xfs/dontcache: sequential writes of 1 MiB, 436 MB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "1.5", "big", ""])
+def test_sizes_that_cannot_be(size: str) -> None:
+    with pytest.raises(Failure, match="is not a factor"):
+        hardware.parse([f"--size={size}"])
+
+
+def test_another_core_takes_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "DEBUGFS", tmp_path)
+    assert hardware.choose(None, "") == [variants.Variant(variants.KERNEL)]
+    for text, core, words in (("c,rust", "rust", "another one takes a boot"), ("rust,rust-inline", "", "none of our cores")):
+        with pytest.raises(Failure, match=words):
+            hardware.choose(text, core)
+    with pytest.raises(Failure, match="policy cannot be written"):
+        hardware.choose("rust,rust-inline", "rust")
+    (tmp_path / "policy").touch()
+    assert [v.name for v in hardware.choose("rust,rust-inline", "rust")] == ["rust", "rust-inline"]
+
+
+def test_a_target_without_enter_is_told() -> None:
+    with pytest.raises(Failure, match="make bench TARGET="):
+        target.find(False, {})
+
+
+def test_target_and_simulation_exclude_each_other() -> None:
+    command = ["make", "--no-print-directory", "bench", "TARGET=/tmp", "SIM=1"]
+    done = subprocess.run(command, cwd=GUEST.parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "error: TARGET and SIM=1 exclude each other; give one of them" in done.stderr
