@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import os
 import platform
+import shlex
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from typing import Any
 from .. import machine, paths, steps
 from ..errors import Failure, run_main
 from ..progress import Bar
-from . import boots, catalogue, jobs, journal, report, results, summary, table, target, variants
+from . import boots, catalogue, jobs, journal, report, results, stats, summary, table, target, variants
 from .full import FEWEST_PAIRS, TABLES, Parser
 from .target import Target
 
@@ -121,7 +122,7 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
     # Any file system runs the loads that all of them do.
     loads = catalogue.select(where.place if known else "ext4", catalogue.ALL_MODES, catalogue.NAMES, jobs.FOLDER, factor)
     chosen = catalogue.matching([replace(load, place=where.place) for load in loads], only)
-    left_out = []
+    left_out = ["CPU of workers: the build root has process numbers of its own, in which no kernel thread is seen"]
     if not target.active_core():
         left_out.append("counter after, and the counter's samples: there is no core of ours, or only root may look at it")
     if not where.sys.exists():
@@ -239,10 +240,17 @@ class Hardware:
             "Files were taken out of the page cache by posix_fadvise(DONTNEED) before each load, and synced one by one:"
             " what else was cached stayed."
         )
-        if left := [load.name for load in self.open()]:
-            notes.append(f"Stopped at the limit of {self.limit} rounds before the intervals were narrow: {', '.join(left)}.")
+        left = self.open()
+        notes.append(
+            f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in"
+            f" {len(self.loads) - len(left) - len(self.given_up)} of {len(self.loads)} loads."
+        )
+        if left:
+            names = dict.fromkeys(load.scenario.name for load in left)
+            notes.append(f"Stopped at the limit of {self.limit} rounds: {', '.join(names)}.")
         if self.given_up:
-            notes.append(f"Given up: {', '.join(load.name for load in self.loads if load.name in self.given_up)}.")
+            names = dict.fromkeys(load.name for load in self.loads if load.name in self.given_up)
+            notes.append(f"Given up: {', '.join(names)}. What is over too soon takes a larger SIZE.")
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
     def not_drawn(self) -> list[str]:
@@ -361,6 +369,17 @@ def main(arguments: list[str]) -> int:
         return finish(bench, options.report, fio, arguments, begin)
 
 
+def command(bench: Hardware, arguments: Sequence[str]) -> str:
+    """What somebody types who wants the same."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--size")
+    parser.add_argument("--destructive", action="store_true")
+    _, rest = parser.parse_known_args(arguments)
+    given = {"TARGET": bench.where.name, "SIZE": str(bench.factor), "DESTRUCTIVE": "1" if bench.where.bare else ""}
+    given["ARGS"] = shlex.join(rest)
+    return " ".join(["make bench", *(f"{name}={shlex.quote(value)}" for name, value in given.items() if value)])
+
+
 def fingerprint(bench: Hardware) -> str:
     """What two rounds must have in common to be of one benchmark."""
     driver = sorted((boots.DRIVER / "bench").glob("*.py"))
@@ -376,7 +395,7 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     if not bench.measurements:
         raise Failure("nothing could be measured; the lines above say why")
     setup = bench.describe(fio)
-    setup["command"] = " ".join([f"make bench TARGET={bench.where.name}", *arguments])
+    setup["command"] = command(bench, arguments)
     setup["seconds"] = round(time.monotonic() - begin)
     groups = summary.summarize(bench.shown(), (*summary.FULL, summary.WITH_SYNC), partial=True)
     tables, words = bench.tables(groups), Words(bench.not_drawn())
