@@ -217,6 +217,24 @@ def test_an_interrupted_driver_removes_its_files(disk: Path, driver: None) -> No
     assert list(folder.iterdir()) == []
 
 
+def test_a_policy_is_put_back(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, debugfs = disk / "fresh", disk / "debugfs"
+    for path in (folder, debugfs):
+        path.mkdir()
+    for name, text in {"core": "rust\n", "policy": "kick\n", "dontcache_dirty": ""}.items():
+        (debugfs / name).write_text(text)
+    monkeypatch.setenv("BENCH_DEBUGFS", str(debugfs))
+    todo = plan(folder, "size=1m", "startdelay=1")
+    todo["machine"]["policy"] = "inline"
+    seen = []
+    with Bar("a load", 3) as bar:
+        monkeypatch.setattr(bar, "advance", lambda: seen.append((debugfs / "policy").read_text().strip()))
+        status, output, said = hardware.run_driver(todo, bar)
+    assert (status, results.read_lines(output)[0]["core"]) == (0, "rust"), said
+    assert "inline" in seen
+    assert (debugfs / "policy").read_text() == "kick"
+
+
 def test_ctrl_c_reaches_the_driver(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = disk / "fresh"
     folder.mkdir()
@@ -343,9 +361,11 @@ class Rounds:
 
     def run(self, plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
         self.count += 1
+        self.place = plan["file_system"]
+        self.where = plan.get("directory"), plan.get("device")
         steps = []
         for step in plan["steps"]:
-            (load,) = catalogue.matching(catalogue.select("xfs", [step["mode"]], [step["scenario"]], FOLDER, 2), [])
+            (load,) = catalogue.matching(catalogue.select(self.place, [step["mode"]], [step["scenario"]], FOLDER, 2), [])
             steps.append(results.Step(load, step["keep"]))
         lines = round_on_hardware(steps, 1 + self.noise * (self.count % 2))
         for line, step in zip(lines[1:-1], steps, strict=True):
@@ -386,6 +406,22 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.Capture
     assert "QEMU" not in markdown and "boot" not in markdown
     # A row is of what was measured: mixed is run in one mode.
     assert "| mixed: writer | buffered |" not in markdown and "| mixed: writer | dontcache |" in markdown
+
+
+def test_a_device_gets_the_loads_of_devices_and_no_other(
+    rounds: Rounds, device: target.Target, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TARGET", str(device.path))
+    monkeypatch.setattr(target, "GROUPS", rounds.folder / "no-groups")
+    with pytest.raises(Failure, match="DESTRUCTIVE=1"):
+        rounds.bench()
+    assert rounds.count == 0
+    assert rounds.bench("--destructive") == 0
+    assert (rounds.where, rounds.place) == ((None, str(device.path)), "device")
+    found = {(m["scenario"], m["mode"]) for m in rounds.document()["measurements"]}
+    assert {scenario for scenario, _ in found} == {"device-read", "depth-1"}
+    assert "left out: the load in a memory cgroup" in capsys.readouterr().out
+    assert rounds.document()["setup"]["command"] == "make bench TARGET=/mnt/here SIZE=2 DESTRUCTIVE=1"
 
 
 def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
