@@ -94,7 +94,8 @@ def entered(disk: Path) -> Entered:
 
 @pytest.mark.parametrize("status", [0, 3])
 def test_the_folder_is_fresh_and_gone_afterwards(entered: Entered, status: int) -> None:
-    script = f"ls -A /share; stat -c %a /share; mkdir /share/d; echo >/share/d/file; echo $TARGET $TARGET_NAME; exit {status}"
+    script = "ls -A /share; stat -c %a /share; mkdir /share/d; echo >/share/d/file; echo $TARGET $TARGET_NAME;"
+    script += f"exit {status}"
     code, output, _ = entered.run("sh", "-c", script)
     assert (code, output.split()) == (status, ["700", "/share", str(entered.target)])
     assert entered.left() == ["somebody's"]
@@ -132,7 +133,8 @@ def test_a_command_can_tidy_up_before_the_folder_goes(entered: Entered, number: 
 
 
 def test_a_command_that_will_not_end_is_killed(entered: Entered) -> None:
-    process = entered.start("sh", "-c", "trap '' INT TERM; echo >/share/started; while :; do echo >/share/$(date +%N); done")
+    script = "trap '' INT TERM; echo >/share/started; while :; do echo >/share/$(date +%N); done"
+    process = entered.start("sh", "-c", script)
     wait(lambda: list(entered.target.glob("*/started")))
     begin = time.monotonic()
     process.send_signal(signal.SIGTERM)
@@ -195,7 +197,8 @@ def test_files_are_laid_out_whatever_fio_says_of_it(disk: Path, driver: None, mo
     folder = disk / "fresh"
     folder.mkdir()
     fio = disk / "fio"
-    fio.write_text(f'#!/bin/sh\n{shutil.which("fio")} "$@"\nstatus=$?\ncase $1 in --create_only=1) exit 128 ;; esac\nexit $status\n')
+    status = 'status=$?\ncase $1 in --create_only=1) exit 128 ;; esac\nexit $status'
+    fio.write_text(f'#!/bin/sh\n{shutil.which("fio")} "$@"\n{status}\n')
     fio.chmod(0o755)
     monkeypatch.setenv("PATH", f"{disk}:{os.environ['PATH']}")
     for size, kinds in ((1 << 20, ["guest", "step", "end"]), (2 << 20, ["guest", "refused", "end"])):
@@ -255,7 +258,8 @@ def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "pwritev", refuse)
     monkeypatch.setattr(target, "io_uring_error", lambda: 0)
     where = target.Target(tmp_path, "/mnt/here", "tmpfs")
-    for release, words in (("7.3.4", r"/mnt/here \(tmpfs\) has no DONTCACHE on Linux 7.3.4; name one"), ("6.1.0", "boot 6.14")):
+    of_tmpfs = r"/mnt/here \(tmpfs\) has no DONTCACHE on Linux 7.3.4; name one"
+    for release, words in (("7.3.4", of_tmpfs), ("6.1.0", "boot 6.14")):
         monkeypatch.setattr(target.platform, "release", lambda release=release: release)
         with pytest.raises(Failure, match=words):
             where.check()
@@ -263,7 +267,9 @@ def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("error", "words"), [(errno.ENOSYS, "has no io_uring"), (errno.EPERM, "io_uring_disabled")])
-def test_a_kernel_without_io_uring_is_told(error: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_kernel_without_io_uring_is_told(
+    error: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(target, "io_uring_error", lambda: error)
     with pytest.raises(Failure, match=words):
         target.Target(tmp_path, "/mnt/here", "xfs").check()
@@ -290,7 +296,8 @@ def test_a_device_is_given_away_in_so_many_words(device: target.Target) -> None:
 
 
 @pytest.mark.parametrize(
-    ("holder", "words"), [("", "mounted, swapped to, or has a partition that is"), ("sda1/holders/dm-3", "held by dm-3")]
+    ("holder", "words"),
+    [("", "mounted, swapped to, or has a partition that is"), ("sda1/holders/dm-3", "held by dm-3")],
 )
 def test_a_device_in_use_is_refused(
     device: target.Target, monkeypatch: pytest.MonkeyPatch, holder: str, words: str
@@ -333,7 +340,8 @@ def test_sizes_are_multiplied_and_nothing_else() -> None:
 
 
 def test_the_file_system_is_the_innermost_mount() -> None:
-    info = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /mnt/my\\040disk rw shared:1 - xfs /dev/sda2 rw\n3 1 0:5 / /mn rw - tmpfs x rw\n"
+    info = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /mnt/my\\040disk rw shared:1 - xfs /dev/sda2 rw\n"
+    info += "3 1 0:5 / /mn rw - tmpfs x rw\n"
     assert target.file_system(Path("/mnt/my disk/bench"), info) == "xfs"
     assert target.file_system(Path("/mnt/other"), info) == "ext4"
 
@@ -365,7 +373,7 @@ class Rounds:
         self.where = plan.get("directory"), plan.get("device")
         steps = []
         for step in plan["steps"]:
-            (load,) = catalogue.matching(catalogue.select(self.place, [step["mode"]], [step["scenario"]], FOLDER, 2), [])
+            (load,) = catalogue.select(self.place, [step["mode"]], [step["scenario"]], FOLDER, 2)
             steps.append(results.Step(load, step["keep"]))
         lines = round_on_hardware(steps, 1 + self.noise * (self.count % 2))
         for line, step in zip(lines[1:-1], steps, strict=True):
@@ -427,7 +435,7 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
 def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
     rounds.bench("--only", "sequential/xfs/*", "--only", "depth-1-counts")
     printed = capsys.readouterr().out
-    assert "left out: counter after, and the counter's samples" in printed
+    assert "left out: the counter, after a load and while it runs" in printed
     assert "left out: what the kernel counts of bios: it takes a core of ours, and root." in printed
     assert "posix_fadvise(DONTNEED)" in printed
     markdown = (rounds.folder / "report" / "report.md").read_text()
@@ -545,7 +553,8 @@ def test_sizes_that_cannot_be(size: str) -> None:
 def test_another_core_takes_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "DEBUGFS", tmp_path)
     assert hardware.choose(None, "") == [variants.Variant(variants.KERNEL)]
-    for text, core, words in (("c,rust", "rust", "another one takes a boot"), ("rust,rust-inline", "", "none of our cores")):
+    policies = "rust,rust-inline"
+    for text, core, words in (("c,rust", "rust", "another one takes a boot"), (policies, "", "none of our cores")):
         with pytest.raises(Failure, match=words):
             hardware.choose(text, core)
     with pytest.raises(Failure, match="policy cannot be written"):

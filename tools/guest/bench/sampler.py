@@ -36,7 +36,10 @@ class Sampler(threading.Thread):
         self.device = os.open(stat, os.O_RDONLY) if stat else None
 
     def sample(self) -> None:
-        """Seconds, pages that are dirty, under writeback, COUNTED and cached, bytes read and written; 0 for what is not there."""
+        """Seconds, pages that are dirty, under writeback, COUNTED and cached, bytes read and written.
+
+        0 for what is not there.
+        """
         begin = time.thread_time()
         now = time.monotonic()
         memory = os.pread(self.memory, 1 << 16, 0)

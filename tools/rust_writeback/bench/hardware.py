@@ -64,10 +64,11 @@ class Words(report.Words):
 
     def __init__(self, left_out: Sequence[str]) -> None:
         texts = {name: text for name, text in report.CAPTIONS.items() if name not in left_out}
-        texts["ratios"] = (texts["ratios"][0], "Left of the line the first has the smaller figure. Grey: no difference shown.")
+        below = "Left of the line the first has the smaller figure. Grey: no difference shown."
+        texts["ratios"] = (texts["ratios"][0], below)
         texts["bandwidth"] = (texts["bandwidth"][0], "Bars: geometric mean over the rounds. Points: single rounds.")
         self.captions = {
-            name: (heading, text.replace("One line a boot, sampled in the guest.", "One line a round.").replace("boot", "round"))
+            name: (heading, text.replace("boot", "round").replace(", sampled in the guest", ""))
             for name, (heading, text) in texts.items()
         }
 
@@ -78,9 +79,9 @@ class Words(report.Words):
     def obtained(self, setup: dict[str, Any]) -> str:
         """At the end of the text for a mail."""
         return (
-            f"{setup['pairs']} rounds on the machine itself, Linux {setup['kernel']}, {setup['fio']}, {setup['host_cpu']},"
-            f" {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on {setup['drive']}, the sizes of the"
-            f" job files times {setup['size_factor']}."
+            f"{setup['pairs']} rounds on the machine itself, Linux {setup['kernel']}, {setup['fio']},"
+            f" {setup['host_cpu']}, {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on"
+            f" {setup['drive']}, the sizes of the job files times {setup['size_factor']}."
         )
 
 
@@ -98,7 +99,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if options.pairs < 1:
         raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
     if not options.size.isdigit() or not int(options.size):
-        raise Failure(f"SIZE={options.size} is not a factor; give 1, 2, ..., by which the job files' sizes are multiplied", 2)
+        raise Failure(f"SIZE={options.size} is not a factor; give 1, 2, ..., which multiplies the job files' sizes", 2)
     options.size = int(options.size)
     return options
 
@@ -110,28 +111,29 @@ def choose(text: str | None, core: str) -> list[variants.Variant]:
     chosen = variants.parse(text)
     if any(variant.core != core for variant in chosen):
         runs = f"the {variants.title(core)} core" if core else "none of our cores"
-        raise Failure(f"--variants {text}: this kernel runs {runs}, and another one takes a boot; leave the option out", 2)
+        raise Failure(f"--variants {text}: this kernel runs {runs}, another one takes a boot; leave the option out", 2)
     if not os.access(target.DEBUGFS / "policy", os.W_OK):
-        raise Failure(f"--variants {text}: {target.DEBUGFS}/policy cannot be written; run as root, on a kernel that has it", 2)
+        file = target.DEBUGFS / "policy"
+        raise Failure(f"--variants {text}: {file} cannot be written; run as root, on a kernel that has it", 2)
     return chosen
 
 
 def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[catalogue.Load], list[str]]:
     """The loads that this machine can run; and, in a line each, what is left out because something is not there."""
-    known = where.bare or where.place in catalogue.FILE_SYSTEMS
-    # Any file system runs the loads that all of them do.
-    loads = catalogue.select(where.place if known else "ext4", catalogue.ALL_MODES, catalogue.NAMES, jobs.FOLDER, factor)
+    # A file system that the catalogue does not know runs the loads that all of them do.
+    place = where.place if where.place in catalogue.PLACES else "ext4"
+    loads = catalogue.select(place, catalogue.ALL_MODES, catalogue.NAMES, jobs.FOLDER, factor)
     chosen = catalogue.matching([replace(load, place=where.place) for load in loads], only)
     left_out = ["CPU of workers: the build root has process numbers of its own, in which no kernel thread is seen"]
     if not target.active_core():
-        left_out.append("counter after, and the counter's samples: there is no core of ours, or only root may look at it")
+        left_out.append("the counter, after a load and while it runs: no core of ours, or only root may look at it")
     if not where.sys.exists():
         left_out.append(f"what the device moved: the files of {where.place} have no device of their own")
-    lacks = {
-        "counts": ("what the kernel counts of bios: it takes a core of ours, and root", target.active_core() and target.can_count()),
-        "memory_max": ("the load in a memory cgroup: no cgroup v2 can be made in the root group", target.can_limit_memory()),
-    }
-    for name, (text, there) in lacks.items():
+    counts = bool(target.active_core()) and target.can_count()
+    for name, there, text in (
+        ("counts", counts, "what the kernel counts of bios: it takes a core of ours, and root"),
+        ("memory_max", target.can_limit_memory(), "the load in a memory cgroup: none can be made in the root group"),
+    ):
         if not there and any(getattr(load, name) for load in chosen):
             left_out.append(text)
             chosen = [load for load in chosen if not getattr(load, name)]
@@ -173,7 +175,8 @@ class Hardware:
 
     def written(self) -> int:
         """The bytes that a round writes, files to be read among them."""
-        return len(self.compared) * sum(load.scenario.written + sum(load.scenario.needs.values()) for load in self.loads)
+        scenarios = [load.scenario for load in self.loads]
+        return len(self.compared) * sum(scenario.written + sum(scenario.needs.values()) for scenario in scenarios)
 
     def open(self) -> list[catalogue.Load]:
         """The loads that need another round."""
@@ -256,7 +259,8 @@ class Hardware:
     def not_drawn(self) -> list[str]:
         """The plots for which there is nothing."""
         counted = not self.by_mode and any(m.counter_peak is not None for m in self.measurements)
-        return [*([] if counted else ["counter"]), *([] if any(m.device for m in self.measurements) else ["throughput"])]
+        drawn = {"counter": counted, "throughput": any(m.device for m in self.measurements)}
+        return [name for name, there in drawn.items() if not there]
 
     def tables(self, groups: Sequence[summary.Group]) -> report.Tables:
         """The tables, with the columns that there are figures for."""

@@ -170,7 +170,8 @@ def size(text: str) -> int:
 
 def scaled(text: str, factor: int) -> str:
     """The text of a job file with sizes that are so many times as large; what is a size is so by its name."""
-    return re.sub(r"^((?:io_)?size)=(\d+)(?=[kmg]?$)", lambda m: f"{m[1]}={int(m[2]) * factor}", text, flags=re.MULTILINE)
+    size = re.compile(r"^((?:io_)?size)=(\d+)(?=[kmg]?$)", re.MULTILINE)
+    return size.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", text)
 
 
 def read(path: Path, factor: int = 1) -> Scenario:

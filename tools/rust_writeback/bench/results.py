@@ -26,7 +26,10 @@ LEFT_BY_UNCACHED = 1 / 16
 """Reads with DONTCACHE move no counter. What proves them is that less than this of what they read stays cached."""
 
 MUCH = 1 / 4
-"""On real hardware more than this of a file in the cache is ordinary, and less is not: nothing evicts what is read ahead."""
+"""On real hardware DONTCACHE leaves less than this in the cache, and others leave more.
+
+What was read ahead may stay where memory is plenty.
+"""
 
 NOT_ENDED = "the guest did not come to the end of its plan"
 

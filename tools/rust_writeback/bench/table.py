@@ -94,7 +94,9 @@ def show(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     count = len(names(groups))
     for index, name in enumerate(header(groups, metrics)):
-        table.add_column(name.replace(", ", "\n"), justify="left" if index < count else "right", overflow="fold", no_wrap=index < count)
+        left = index < count
+        heading = name.replace(", ", "\n")
+        table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=left)
     last = [""] * (count - 1)
     for row in rows(groups, metrics):
         if last[0] and row[0] != last[0]:

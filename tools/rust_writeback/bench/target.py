@@ -109,7 +109,7 @@ class Target:
                 who = f"held by {', '.join(holders)}" if holders else "mounted, swapped to, or has a partition that is"
                 raise Failure(f"{self.name} is {who}: it is in use; name a device that nobody uses", 2) from None
             raise Failure(
-                f"{self.name} cannot be opened for writing: {error.strerror}; run as root, on a device that can be written"
+                f"{self.name} cannot be opened for writing: {error.strerror}; run as root, or name another"
             ) from None
 
     def _check_dontcache(self) -> None:
@@ -127,7 +127,8 @@ class Target:
             if release(platform.release()) < FIRST_RELEASE:
                 what = f"Linux {platform.release()} has no DONTCACHE; boot {'.'.join(map(str, FIRST_RELEASE))} or later"
             else:
-                what = f"{self.name} ({self.place}) has no DONTCACHE on Linux {platform.release()}; name one that has, such as xfs"
+                lacks = f"{self.name} ({self.place}) has no DONTCACHE on Linux {platform.release()}"
+                what = f"{lacks}; name one that has, such as xfs"
             raise Failure(f"EOPNOTSUPP: {what}") from None
 
     def rate(self) -> float:
