@@ -30,7 +30,7 @@ use kernel::{
 
 /// Has a task end `bio`, soon.
 ///
-/// Context: any.
+/// Context: any but NMI.
 ///
 /// # Safety
 ///
@@ -40,7 +40,8 @@ use kernel::{
 pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
     // SAFETY: The caller promises a bio.
     let bio = unsafe { NonNull::new_unchecked(bio) };
-    let off = InterruptsSaved::new();
+    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
     // SAFETY: The caller gives up a completed bio.
     let bio = unsafe { CompletedBio::from_raw(bio) };
     if let Err(bio) = OwnBatch::this(&off).join(bio) {
@@ -87,7 +88,8 @@ pub unsafe extern "C" fn rust_bio_batch_work() -> bool {
 /// None is asked for: only C's prototypes make it unsafe. So with those below that say no more.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_gathered() {
-    let off = InterruptsSaved::new();
+    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
     OwnBatch::this(&off).gathered();
 }
 
@@ -98,7 +100,8 @@ pub unsafe extern "C" fn rust_bio_batch_gathered() {
 /// None is asked for.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_depart() {
-    let off = InterruptsSaved::new();
+    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
     OwnBatch::this(&off).depart();
 }
 
@@ -109,7 +112,8 @@ pub unsafe extern "C" fn rust_bio_batch_depart() {
 /// None is asked for.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_look() {
-    let off = InterruptsSaved::new();
+    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
     OwnBatch::this(&off).look();
 }
 
@@ -120,7 +124,8 @@ pub unsafe extern "C" fn rust_bio_batch_look() {
 /// `from` must point at a CPU's batch, and this must be the call that it has asked for.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_arrived(from: *mut bindings::rust_bio_batch) {
-    let off = InterruptsSaved::new();
+    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
     // SAFETY: The caller promises a batch that has sent something here.
     let bios = unsafe { BioBatch::from_raw(from).arrived() };
     OwnBatch::this(&off).receive(bios);
@@ -130,14 +135,15 @@ pub unsafe extern "C" fn rust_bio_batch_arrived(from: *mut bindings::rust_bio_ba
 ///
 /// # Safety
 ///
-/// `cpu` must be off line and stay so, and nobody else must call this for it.
+/// `cpu` must be off line and stay so, or be this one, and nobody else must call this for it.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_retire(cpu: u32) {
     let Some(cpu) = CpuId::from_u32(cpu) else {
         return;
     };
-    let off = InterruptsSaved::new();
-    // SAFETY: The caller promises that the CPU is gone.
+    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
+    // SAFETY: The caller promises that the CPU is gone, or interrupts are off on it.
     let bios = unsafe { OwnBatch::retire(cpu) };
     if !bios.is_empty() {
         OwnBatch::this(&off).receive(bios);

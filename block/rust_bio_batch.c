@@ -17,7 +17,7 @@
 /* How many CPUs are looked at to find one for a batch: interrupts are off. */
 #define LOOK_AT		16
 
-DEFINE_PER_CPU(struct rust_bio_batch, rust_bio_batches);
+DEFINE_PER_CPU_ALIGNED(struct rust_bio_batch, rust_bio_batches);
 
 /* Reclaim may wait for these completions: it has a rescuer. */
 struct workqueue_struct *rust_bio_batch_wq;
@@ -66,7 +66,8 @@ int rust_bio_batch_find_cpu(struct rust_bio_batch *batch)
 	unsigned int here = smp_processor_id(), left = LOOK_AT, cpu;
 	int found = -1;
 
-	for_each_cpu_wrap(cpu, cpu_online_mask, here + 1 + batch->passed) {
+	for_each_cpu_wrap(cpu, cpu_active_mask,
+			  (here + 1 + batch->passed) % nr_cpu_ids) {
 		if (cpu == here || !cpumask_test_cpu(cpu, allowed))
 			continue;
 		if (idle_cpu(cpu)) {
@@ -105,11 +106,17 @@ void rust_bio_batch_hurry(void)
 	}
 }
 
-/* As the CPU's worker it is bound to the CPU, unless that is going off line. */
+/*
+ * While a CPU comes or goes its work runs on another one, and ends what waits
+ * there.
+ */
 static void batch_work(struct work_struct *work)
 {
+	struct rust_bio_batch *batch =
+		container_of(work, struct rust_bio_batch, work);
+
 	if (rust_bio_batch_work())
-		queue_work(rust_bio_batch_wq, work);
+		queue_work_on(batch->cpu, rust_bio_batch_wq, work);
 }
 
 static enum hrtimer_restart batch_gathered(struct hrtimer *timer)
@@ -138,8 +145,21 @@ static void batch_arrived(void *from)
 	rust_bio_batch_arrived(from);
 }
 
+/* The work is bound to its CPU again, as it is when the CPU does not go. */
+static int batch_cpu_online(unsigned int cpu)
+{
+	queue_work_on(cpu, rust_bio_batch_wq,
+		      &per_cpu(rust_bio_batches, cpu).work);
+	return 0;
+}
+
 static int batch_cpu_dead(unsigned int cpu)
 {
+	struct rust_bio_batch *batch = per_cpu_ptr(&rust_bio_batches, cpu);
+
+	hrtimer_cancel(&batch->gather);
+	timer_delete_sync(&batch->idle_watch);
+	WRITE_ONCE(batch->gathering, 0);
 	rust_bio_batch_retire(cpu);
 	return 0;
 }
@@ -162,6 +182,7 @@ static int __init rust_bio_batch_init(void)
 		struct rust_bio_batch *batch =
 			per_cpu_ptr(&rust_bio_batches, cpu);
 
+		batch->cpu = cpu;
 		INIT_WORK(&batch->work, batch_work);
 		INIT_CSD(&batch->move, batch_arrived, batch);
 		batch->depart = IRQ_WORK_INIT_HARD(batch_depart);
@@ -177,6 +198,9 @@ static int __init rust_bio_batch_init(void)
 	WARN_ON(cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
 					  "block/rust_bio_batch:dead", NULL,
 					  batch_cpu_dead) < 0);
+	WARN_ON(cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN,
+					  "block/rust_bio_batch:online",
+					  batch_cpu_online, NULL) < 0);
 	return 0;
 }
 subsys_initcall(rust_bio_batch_init);

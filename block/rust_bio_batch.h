@@ -17,7 +17,7 @@
 #include <linux/workqueue.h>
 
 enum {
-	RUST_BIO_BATCH_CORE	= 10,	/* words */
+	RUST_BIO_BATCH_CORE	= 11,	/* words */
 	RUST_BIO_BATCH_HZ	= HZ,
 };
 
@@ -28,22 +28,24 @@ struct rust_bio_batch {
 	 * with interrupts off.
 	 */
 	unsigned long		core[RUST_BIO_BATCH_CORE];
-	struct bio_list		moving;		/* to another CPU */
-	unsigned int		is_moving;	/* not yet taken there */
-	unsigned int		gathering;	/* the timer is to queue work */
+	unsigned int		cpu;
 	unsigned int		passed;		/* by find_cpu(), in vain */
 	struct work_struct	work;
 	struct hrtimer		gather;
 	struct irq_work		watch;
 	struct timer_list	idle_watch;
 	struct irq_work		depart;
+	/* other CPUs access these */
 	call_single_data_t	move;
+	struct bio_list		moving;		/* to another CPU */
+	unsigned int		is_moving;	/* not yet taken there */
+	unsigned int		gathering;	/* the timer is to queue work */
 };
 
 #ifdef CONFIG_RUST_WRITEBACK
 
 /* block/rust_bio_batch.c, for rust/kernel/bio_batch.rs */
-DECLARE_PER_CPU(struct rust_bio_batch, rust_bio_batches);
+DECLARE_PER_CPU_ALIGNED(struct rust_bio_batch, rust_bio_batches);
 extern struct workqueue_struct *rust_bio_batch_wq;
 extern int rust_bio_nr_waiting;
 bool rust_bio_batch_gather(struct rust_bio_batch *batch);

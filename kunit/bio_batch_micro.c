@@ -99,43 +99,35 @@ static struct costs usual(struct subjects *s, unsigned int nr, bool in_a_while)
 static u64 switches(struct subjects *s, struct folio *folio)
 {
 	bool waits = folio && rust_begin_writeback_wait(folio);
+	unsigned int ended_before = s->nr_ended;
 	u64 before;
 
+	migrate_disable();
 	schedule_timeout_uninterruptible(A_WHILE);
 	before = nr_context_switches();
-	for (int i = 0; i < STREAM; i++) {
+	for (unsigned int i = 0; i < STREAM; i++) {
 		unsigned long flags;
 
-		/* gathered for ten times that long, so the bio was ended */
+		while (READ_ONCE(s->nr_ended) - ended_before + NR_BIOS <= i)
+			schedule_timeout_uninterruptible(1);
 		local_irq_save(flags);
 		bio_endio(s->bios[i % NR_BIOS]);
 		local_irq_restore(flags);
 		usleep_range(20, 21);
 	}
 	schedule_timeout_uninterruptible(A_WHILE);
+	migrate_enable();
 	rust_end_writeback_wait(waits);
 	return nr_context_switches() - before;
 }
 
-static int measure(struct seq_file *m, struct subjects *s)
+static void measure(struct seq_file *m, struct subjects *s, struct folio *folio)
 {
-	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 	struct costs nothing = usual(s, 0, false);
 	struct costs in_a_while = usual(s, 1, true);
 	struct costs one = usual(s, 1, false);
 	struct costs many = usual(s, NR_BIOS, false);
 
-	u64 stream = switches(s, NULL), waited;
-
-	if (!folio)
-		return -ENOMEM;
-	folio_set_dropbehind(folio);
-	waited = switches(s, folio);
-	folio_clear_dropbehind(folio);
-	folio_put(folio);
-	/* two batches of one in each round, but for those in a while */
-	if (s->nr_ended != ROUNDS * (1 + 1 + 2 + 1 + NR_BIOS) + 2 * STREAM)
-		return -EIO;
 	seq_printf(m, "bio_first_in_a_while %llu\n",
 		   in_a_while.queue - nothing.queue);
 	seq_printf(m, "bio_another %llu\n",
@@ -143,16 +135,23 @@ static int measure(struct seq_file *m, struct subjects *s)
 	seq_printf(m, "bio_alone %llu\n", one.end - nothing.end);
 	seq_printf(m, "bio_of_32 %llu\n",
 		   (many.end - one.end) / (NR_BIOS - 1));
-	seq_printf(m, "stream_switches %llu\n", stream);
-	seq_printf(m, "waited_stream_switches %llu\n", waited);
-	return 0;
+	seq_printf(m, "stream_switches %llu\n", switches(s, NULL));
+	seq_printf(m, "waited_stream_switches %llu\n", switches(s, folio));
 }
+
+/* Two batches of one in each round, but for those in a while. */
+static const unsigned int nr_measured =
+	ROUNDS * (1 + 1 + 2 + 1 + NR_BIOS) + 2 * STREAM;
 
 static int micro_bios_show(struct seq_file *m, void *unused)
 {
+	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 	struct subjects s = {};
 	int err = -ENOMEM;
 
+	if (!folio)
+		return err;
+	folio_set_dropbehind(folio);
 	for (unsigned int i = 0; i < NR_BIOS; i++) {
 		struct bio *bio = bio_alloc(NULL, 0, REQ_OP_WRITE, GFP_KERNEL);
 
@@ -163,10 +162,13 @@ static int micro_bios_show(struct seq_file *m, void *unused)
 		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
 		s.bios[i] = bio;
 	}
-	err = measure(m, &s);
+	measure(m, &s, folio);
+	err = s.nr_ended == nr_measured ? 0 : -EIO;
 put:
 	for (unsigned int i = 0; i < NR_BIOS && s.bios[i]; i++)
 		bio_put(s.bios[i]);
+	folio_clear_dropbehind(folio);
+	folio_put(folio);
 	return err;
 }
 DEFINE_SHOW_ATTRIBUTE(micro_bios);

@@ -7,7 +7,8 @@ use kernel::{bio_batch::OwnBatch, percpu::InterruptsSaved};
 
 /// Interrupts are on again, and add.
 pub fn misuse() {
-    let off = InterruptsSaved::new();
+    // SAFETY: The only guard, and no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
     let batch = OwnBatch::this(&off);
     drop(off);
     let _ = batch.take();

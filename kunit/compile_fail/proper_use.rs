@@ -39,7 +39,8 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
 /// Adds with interrupts off, and ends what it has taken with interrupts on.
 pub fn proper_batch(bio: CompletedBio) {
     let taken = {
-        let off = InterruptsSaved::new();
+        // SAFETY: The only guard, and no NMI's.
+        let off = unsafe { InterruptsSaved::new() };
         let batch = OwnBatch::this(&off);
         batch.add(bio);
         batch.take()

@@ -60,7 +60,8 @@ use core::{
 #[repr(transparent)]
 pub struct BioBatch(Opaque<bindings::rust_bio_batch>);
 
-// SAFETY: What the methods of `&BioBatch` access is accessed atomically.
+// SAFETY: What the methods of `&BioBatch` access is accessed atomically, or by unsafe ones whose
+// callers own it.
 unsafe impl Sync for BioBatch {}
 
 const _: () = {
@@ -164,9 +165,10 @@ impl<'a> OwnBatch<'a> {
     ///
     /// # Safety
     ///
-    /// `cpu` must be off line and stay so throughout, and nobody else must call this for it.
+    /// `cpu` must be off line and stay so throughout, or be this one with interrupts off, and nobody
+    /// else must call this for it.
     pub unsafe fn retire(cpu: CpuId) -> BioList {
-        // INVARIANT: The CPU does not use its batch any more, and nobody else does.
+        // INVARIANT: The CPU does not use its batch, and nobody else does.
         let gone = OwnBatch {
             batch: BioBatch::per_cpu().of(cpu),
             _here: PhantomData,
@@ -260,11 +262,10 @@ impl<'a> OwnBatch<'a> {
     }
 
     fn gather(self) {
-        if !may_gather(&Gatherings(Some(self.batch))) {
-            return self.hurry();
-        }
         // SAFETY: The batch lives by its type's invariants, and its timer with it.
-        if !unsafe { bindings::rust_bio_batch_gather(self.batch.as_raw()) } {
+        let start = || unsafe { bindings::rust_bio_batch_gather(self.batch.as_raw()) };
+        if !may_gather(&Gatherings(Some(self.batch))) || !start() {
+            self.batch.gathering().store(0, Relaxed);
             self.hurry();
         }
     }

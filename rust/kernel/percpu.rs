@@ -52,9 +52,8 @@ impl Drop for CpuPinned {
 
 /// Interrupts that are off, and will be as they were when this is dropped.
 ///
-/// [`LocalInterruptDisabled`] counts how deep it is nested. This does not: it costs what
-/// `local_irq_save()` costs, and has to be dropped in the reverse order of its making, which scopes
-/// see to.
+/// [`LocalInterruptDisabled`] counts how deep it is nested. This does not, and costs what
+/// `local_irq_save()` costs.
 ///
 /// # Invariants
 ///
@@ -68,12 +67,14 @@ pub struct InterruptsSaved {
 impl InterruptsSaved {
     /// Turns interrupts off, if they are on, until the guard is dropped.
     ///
-    /// Context: any.
-    ///
     /// C counterpart: `local_irq_save()`.
+    ///
+    /// # Safety
+    ///
+    /// Guards must be dropped in the reverse order of their making: the first would turn interrupts
+    /// on otherwise. It must not be used in an NMI, which comes while they are off.
     #[inline(always)]
-    #[expect(clippy::new_without_default, reason = "it does something")]
-    pub fn new() -> Self {
+    pub unsafe fn new() -> Self {
         // INVARIANT: Saved and turned off here.
         Self {
             // SAFETY: Interrupts may be turned off anywhere.

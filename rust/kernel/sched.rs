@@ -11,14 +11,21 @@ use crate::{
     time::Jiffies, //
 };
 
-/// Whether this is an interrupt that has come upon a real-time or deadline task: no ordinary task
-/// of this CPU runs before that one is through.
+/// Whether this is an interrupt that has come upon a real-time or deadline task of a user: no
+/// ordinary task of this CPU runs before that one is through. The kernel's own, such as threaded
+/// interrupts, sleep soon.
 ///
 /// Context: any.
 #[inline(always)]
 pub fn interrupted_real_time() -> bool {
-    // SAFETY: The current task is live, and its policy is read with one load.
-    unsafe { !bindings::in_task() && bindings::rt_or_dl_task(Task::current_raw()) }
+    let current = Task::current_raw();
+    // SAFETY: The current task is live; its policy is read with one load, and only it changes this
+    // flag.
+    unsafe {
+        !bindings::in_task()
+            && bindings::rt_or_dl_task(current)
+            && (*current).flags & bindings::PF_KTHREAD == 0
+    }
 }
 
 /// Lets other tasks run if it is time.

@@ -12,7 +12,7 @@
 //! | state | what comes next |
 //! | --- | --- |
 //! | idle | nothing waits |
-//! | gathering | a timer ends the gathering, or who starts to wait for writeback does |
+//! | gathering | it is ended by a timer, by who starts to wait, or by what cannot wait |
 //! | running | a worker is queued or runs, and looks once more before it ends |
 //! | resting | the same, and the worker is to let other work have its turn |
 //! | leaving | once the interrupt is over, all that waits moves to another CPU |
@@ -27,7 +27,8 @@
 //! once if the interrupt has come upon such a task, or if one was in the way not long ago, and
 //! otherwise when somebody looks after the worker, in two ticks as a rule ([`look`](Batch::look)).
 //!
-//! Every completion is taken once, and those of one CPU in the order in which they were added.
+//! Every completion is taken once, in the order in which it was added. What moves is ended beside
+//! what a worker has taken before.
 
 /// A completion. It is in one list at most.
 pub trait Completion {
@@ -164,6 +165,8 @@ pub struct Batch<L> {
     crowded_at: usize,
     /// What was the first when somebody looked last.
     seen: usize,
+    /// The tick in which that was.
+    looked_at: usize,
     /// When it was seen last that gathering gains nothing.
     paused_at: usize,
 }
@@ -186,11 +189,11 @@ impl<L: List> Batch<L> {
         if self.state == State::Idle {
             return self.begin(item, moment);
         }
-        let todo = if self.state == State::Gathering && !item.can_wait() {
-            self.hurry()
-        } else {
-            Todo::Watch
-        };
+        let mut todo = Todo::Watch;
+        if self.state == State::Gathering && !item.can_wait() {
+            self.hurry();
+            todo = Todo::Run;
+        }
         self.list().push(item);
         todo
     }
@@ -206,10 +209,11 @@ impl<L: List> Batch<L> {
 
     /// Adds what another CPU has sent. It does not move on at once, lest two CPUs play ball.
     pub fn receive(&mut self, items: L) -> Todo {
-        let todo = match self.state {
-            State::Idle | State::Gathering => self.hurry(),
-            State::Running | State::Resting | State::Leaving => Todo::Watch,
-        };
+        let mut todo = Todo::Watch;
+        if matches!(self.state, State::Idle | State::Gathering) {
+            self.hurry();
+            todo = Todo::Run;
+        }
         self.list().append(items);
         todo
     }
@@ -218,8 +222,11 @@ impl<L: List> Batch<L> {
     #[inline(always)]
     fn begin<M: Moment>(&mut self, item: L::Item, moment: &M) -> Todo {
         let tick = moment.tick();
-        if self.was_crowded(tick, M::HZ) || moment.is_crowded() {
+        let crowded = moment.is_crowded();
+        if crowded {
             self.crowd(tick);
+        }
+        if crowded || self.was_crowded(tick, M::HZ) {
             self.state = State::Leaving;
             self.put_off.push(item);
             return Todo::Move;
@@ -259,10 +266,9 @@ impl<L: List> Batch<L> {
 
     /// Has all that waits taken now.
     #[inline(always)]
-    pub fn hurry(&mut self) -> Todo {
+    pub fn hurry(&mut self) {
         self.run();
         self.runs = self.runs.wrapping_add(1);
-        Todo::Run
     }
 
     /// Ends the gathering, and says whether the worker is to be queued.
@@ -289,7 +295,6 @@ impl<L: List> Batch<L> {
         Taken::Some(self.waiting.take())
     }
 
-    #[cold]
     #[inline(always)]
     fn find_nothing(&mut self) -> Taken<L> {
         self.looks = 0;
@@ -326,13 +331,14 @@ impl<L: List> Batch<L> {
     pub fn leave(&mut self) -> L {
         self.run();
         self.state = State::Idle;
+        self.looks = 0;
         self.waiting.take()
     }
 
     /// Takes back what has left and was not received, for the worker. Nothing was added meanwhile.
-    pub fn stay(&mut self, items: L) -> Todo {
+    pub fn stay(&mut self, items: L) {
         self.waiting.append(items);
-        self.hurry()
+        self.hurry();
     }
 
     /// Takes all that waits on a CPU that is gone. Nothing will run there.
@@ -345,14 +351,19 @@ impl<L: List> Batch<L> {
     /// Looks after the worker. It gets on if what was the first a tick ago is not the first now, and
     /// will if nothing keeps it from its CPU.
     pub fn look<M: Moment>(&mut self, moment: &M) -> Progress {
-        let first = self.list().first();
+        let (tick, first) = (moment.tick(), self.list().first());
+        // Other lazy work may have somebody look early.
+        if first != 0 && tick == self.looked_at {
+            return Progress::Made;
+        }
+        self.looked_at = tick;
         let seen = core::mem::replace(&mut self.seen, first);
         if first == 0 {
             Progress::Empty
         } else if self.state == State::Leaving {
             Progress::None
         } else if first == seen && moment.is_crowded() {
-            self.crowd(moment.tick());
+            self.crowd(tick);
             Progress::None
         } else {
             self.tire();
