@@ -217,7 +217,8 @@ def write_initramfs(
             while chunk := base.read(1 << 24):
                 output.write(chunk)
     entries = [archive.file("init", INIT, 0o755)]
-    entries += [archive.file(program.name, program, 0o755) for program in programs]
+    for program in programs:
+        entries += archive.tree(program) if program.is_dir() else [archive.file(program.name, program, 0o755)]
     entries += [archive.file("command", b"".join(os.fsencode(word) + b"\0" for word in command))]
     variables = sorted(f"{name}={value}" for name, value in environment.items())
     entries += [archive.file("environment", b"".join(os.fsencode(line) + b"\0" for line in variables))]

@@ -59,7 +59,7 @@ class NvmeOptions:
 class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
-    Programs are static ones, which the guest of --icount has in its top folder.
+    Programs are static ones, or folders of scripts, which the guest of --icount has in its top folder.
     """
 
     core: str = "rust"
