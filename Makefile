@@ -18,6 +18,7 @@ kernel kunit lint micro:
 	@tools/enter python3 -m rust_writeback $@
 
 ## bench: every scenario on both cores until the intervals are narrow; ARGS=--help has more
+## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
 # With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
 bench:
 ifdef TARGET
@@ -25,7 +26,7 @@ ifdef TARGET
 	@tools/enter --target '$(TARGET)' python3 -m rust_writeback bench-target $(SIZE:%=--size '%') \
 		$(if $(filter 1,$(DESTRUCTIVE)),--destructive) $(ARGS)
 else
-	@tools/enter python3 -m rust_writeback $@ $(ARGS)
+	@tools/enter python3 -m rust_writeback $@ $(SIM:%=--sim='%') $(QUICK:%=--quick='%') $(ARGS)
 endif
 
 ## compare: two results side by side: A=build/bench B=build/report

@@ -353,7 +353,7 @@ def test_two_results_stand_side_by_side(guests: Guests, capsys: pytest.CaptureFi
     capsys.readouterr()
     assert compare.main([str(guests.folder / "a"), str(guests.folder / "bench")]) == 0
     printed = capsys.readouterr().out
-    assert "not alike: drive: 112MiB/s in A, 50MiB/s in B" in printed
+    assert "not alike: drive: an emulated NVMe drive limited to 112MiB/s in A, an emulated" in printed
     assert "no difference shown" in printed
     assert "mixed: readers" in printed
 

@@ -44,7 +44,7 @@ def setup() -> dict[str, Any]:
         "memory": "192M",
         "places": "xfs",
         "variants": ["c", "rust"],
-        "drive": "144MiB/s",
+        "drive": "an emulated NVMe drive limited to 144MiB/s",
         "scenarios": [{"name": s.name, "title": s.title, "text": s.text} for s in scenarios],
     }
 

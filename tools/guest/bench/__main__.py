@@ -5,14 +5,16 @@ Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "needs", "keep", "policy",
 "memory_max", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
-has defaults for them. On real hardware there is "machine" besides, {"seconds":
-of one load at most, "policy": for all steps, or ""}, and either a "directory",
-which exists, on whatever file system, or a "device", which is written over;
-nothing else is touched then, and what this kernel does not have is left out.
-What happened goes to stdout, a JSON object a line: one
-"guest", one "step" or "refused" for each step, one "end". A "refused" line
-without a scenario says why there is no result at all. The status is 1 when
-something was refused.
+has defaults for them. Instead of a device there may be a "drive", {"megabytes",
+"nanoseconds"}, which is made in memory; "delay" is SECONDS to wait before each step.
+On real hardware there is "machine" besides, {"seconds": of one load at most,
+"policy": for all steps, or ""}, and either a "directory", which exists, on
+whatever file system, or a "device", which is written over; nothing else is
+touched then, and what this kernel does not have is left out.
+
+What happened goes to stdout, a JSON object a line: one "guest", one "step" or
+"refused" for each step, one "end". A "refused" line without a scenario says why
+there is no result at all. The status is 1 when something was refused.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
-from .kernel import DEBUGFS, Refused, has_core, read, say
+from . import drive
+from .kernel import DEBUGFS, Refused, available, has_core, read, say
 from .load import FIO_SECONDS, choose_policy, run_step
 from .place import Disk, Folder, Place
 from .rounds import Rounds
@@ -42,8 +46,8 @@ def active_core() -> str:
     return read(f"{DEBUGFS}/core") if has_core() else NO_CORE
 
 
-def tell_machine(needs_core: bool) -> None:
-    """What there is to know before a load."""
+def tell_machine(needs_core: bool, memory: int) -> None:
+    """What there is to know before a load, and how much memory there is for pages that it caches."""
     if needs_core and not has_core():
         raise Refused(f"{DEBUGFS} is missing: this kernel has no writeback core to compare")
     uname = os.uname()
@@ -52,7 +56,7 @@ def tell_machine(needs_core: bool) -> None:
         core=active_core(),
         kernel=f"{uname.release} {uname.version}",
         cmdline=read("/proc/cmdline"),
-        memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        memory=memory,
         cpus=os.cpu_count(),
         uptime=float(read("/proc/uptime").split()[0]),
         dirty_ratio=int(read("/proc/sys/vm/dirty_ratio")),
@@ -85,13 +89,18 @@ def policy(name: str) -> Iterator[None]:
 def run(plan: dict[str, Any]) -> bool:
     """Do what the plan says; was every step done?"""
     machine = plan.get("machine", {})
-    tell_machine(needs_core=not machine)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if "drive" in plan:
+        plan = {**plan, "device": drive.make(**plan["drive"])}
+        memory = available()
+    tell_machine(needs_core=not machine, memory=memory)
     # Tracing belongs to whoever runs a machine; only a guest's is ours.
     rounds, whole = None if machine else Rounds(), True
     seconds = machine.get("seconds", FIO_SECONDS)
     with place_of(plan) as place, policy(machine.get("policy", "")):
         for step in plan["steps"]:
             try:
+                time.sleep(plan.get("delay", 0))
                 run_step(step, place, plan["interval"], rounds, seconds)
             except ERRORS as error:
                 whole = False

@@ -10,7 +10,13 @@ from typing import Self
 from .kernel import Refused, disk_of
 from .pages import cached_pages, forget
 
-MKFS = {"xfs": ["mkfs.xfs", "-f", "-q", "-K"], "ext4": ["mkfs.ext4", "-F", "-q"]}
+UUID = "52555354-5752-4954-4542-41434b000001"
+"""Always the same one, for ext4 places its directories by what it hashes with it."""
+
+MKFS = {
+    "xfs": ["mkfs.xfs", "-f", "-q", "-K", "-m", f"uuid={UUID}"],
+    "ext4": ["mkfs.ext4", "-F", "-q", "-U", UUID, "-E", f"hash_seed={UUID}"],
+}
 BARE = "device"
 LARGE = "large.data"
 """The file of a load that has only one."""

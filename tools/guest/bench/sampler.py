@@ -12,7 +12,7 @@ import os
 import threading
 import time
 
-from .kernel import DEBUGFS, Refused, counter, has_counter, stat_of, transferred, vmstat
+from .kernel import DEBUGFS, Refused, counter, has_counter, root_pages, stat_of, transferred, vmstat
 
 SHARE_OF_TIME = 0.05
 """What part of the time the sampler may take from fio."""
@@ -30,6 +30,7 @@ class Sampler(threading.Thread):
         self.error = ""
         self.done = threading.Event()
         self.memory = os.open("/proc/vmstat", os.O_RDONLY)
+        self.root = root_pages()
         # A kernel without our core has no counter, and some file systems no device of their own.
         self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if has_counter(bdi) else None
         stat = stat_of(bdi)
@@ -46,7 +47,8 @@ class Sampler(threading.Thread):
         counted = counter(os.pread(self.counter, 1 << 16, 0), self.bdi)[0] if self.counter is not None else 0
         device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
         pages = [vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages")]
-        self.rows.append([round(now, 4), *pages[:2], counted, pages[2], device["read"], device["written"]])
+        cached = pages[2] - self.root
+        self.rows.append([round(now, 4), *pages[:2], counted, cached, device["read"], device["written"]])
         self.cost = time.thread_time() - begin
 
     def run(self) -> None:

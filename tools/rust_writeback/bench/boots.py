@@ -7,17 +7,21 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import paths, vm
 from ..errors import Failure
 from ..progress import Bar
 from ..vmoptions import amount
-from . import jobs, results
+from . import jobs, report, results
+from .catalogue import Load
 from .variants import Variant
+
+BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
+"""What a boot, and a step beside its load, takes an emulated guest."""
 
 DRIVER = paths.TOOLS / "guest"
 """The folder that the guest gets; the package in it is bench."""
@@ -26,6 +30,10 @@ DRIVER = paths.TOOLS / "guest"
 @dataclass(frozen=True)
 class Machine:
     """The virtual machine that all boots of a comparison have."""
+
+    counted: ClassVar[bool] = False
+    """Is its time a count of instructions, so that one boot says all?"""
+    words: ClassVar[report.Words] = report.Words()
 
     mem: str = "192M"
     bps: str = "112M"
@@ -38,6 +46,30 @@ class Machine:
         for scenario in scenarios:
             if scenario.footprint <= amount(self.mem):
                 raise Failure(f"{scenario.name} fits into {self.mem} of memory; give the guest less with --mem", 2)
+
+    @property
+    def drive(self) -> str:
+        """What is written to."""
+        return f"an emulated NVMe drive limited to {self.bps}iB/s"
+
+    def options(self, core: str) -> vm.VmOptions:
+        """One boot of it."""
+        drive = vm.NvmeOptions(size=self.size, bps=self.bps)
+        return vm.VmOptions(core=core, smp=2, mem=self.mem, nvme=drive, share=DRIVER)
+
+    def command(self, plan: Mapping[str, Any], pair: int) -> list[str]:
+        """What runs in the guest."""
+        return ["sh", "-c", 'cd /share && exec python3 -B -m bench "$1"', "bench", results.to_text(plan)]
+
+    def share_out(self, loads: Sequence[Load]) -> list[list[Load]]:
+        """The loads of each boot: all of one place."""
+        places = dict.fromkeys(load.place for load in loads)
+        return [[load for load in loads if load.place == place] for place in places]
+
+    def seconds(self, loads: Sequence[Load]) -> float:
+        """How long the boots of one variant may take."""
+        a_boot = BOOT_SECONDS * len(self.share_out(loads))
+        return a_boot + sum(STEP_SECONDS + load.moved / amount(self.bps) for load in loads)
 
 
 @dataclass
@@ -56,7 +88,8 @@ class Boot:
     @property
     def name(self) -> str:
         """As its raw file is called."""
-        return f"{self.pair}-{self.place}-{self.variant.name}" + (f"-{self.part}" if self.part else "")
+        place = self.place if len(self.steps) != 1 else "-".join((*self.steps[0].key, self.place))
+        return f"{self.pair}-{place}-{self.variant.name}" + (f"-{self.part}" if self.part else "")
 
     @property
     def title(self) -> str:
@@ -101,13 +134,9 @@ def run(machine: Machine, boot: Boot, bar: Bar) -> None:
     }
     stream = Stream(bar)
     core = boot.variant.core
-    options = vm.VmOptions(
-        core=core, smp=2, mem=machine.mem, nvme=vm.NvmeOptions(size=machine.size, bps=machine.bps), share=DRIVER
-    )
-    command = ["sh", "-c", 'cd /share && exec python3 -B -m bench "$1"', "bench", results.to_text(plan)]
     begin = time.monotonic()
     try:
-        result = vm.run(options, command, stdout=stream)
+        result = vm.run(machine.options(core), machine.command(plan, boot.pair), stdout=stream)
     finally:
         boot.output = bytes(stream.data)
     if result.core != core:
@@ -165,7 +194,8 @@ def describe(machine: Machine, fio: str, boots: Sequence[dict[str, Any]], loads:
         "cpus": first["guest"]["cpus"],
         "memory": machine.mem,
         "memory_seen_by_the_guest_bytes": first["guest"]["memory"],
-        "drive": f"{machine.bps}iB/s",
+        "drive": machine.drive,
+        "counted": machine.counted,
         "places": ", ".join(dict.fromkeys(load.place for load in loads)),
         "sampling_interval_seconds": machine.interval,
         "host_cpu": host_cpu(),

@@ -3,6 +3,7 @@
 
 Figures of two runs are not paired: the machine may have been busier in one of
 them. What can be compared are the ratios, which each run took within its pairs.
+Where both runs were counted in instructions, no machine was busy: figures can, too.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[li
     """A row for each variant and each ratio of what both results have."""
     variants = [name for name in a["setup"]["variants"] if name in b["setup"]["variants"]]
     of_a, of_b = figures(a), figures(b)
+    both = counted(a) and counted(b)
     result = []
     for key in of_a:
         for metric in chosen:
@@ -62,7 +64,9 @@ def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[li
             where = [*key, f"{metric}, {one['unit']}".removesuffix(", ")]
             for variant in variants:
                 if variant in one and variant in two:
-                    result.append([*where, title(variant), table.number(one[variant]), table.number(two[variant]), ""])
+                    change = _change(one[variant], two[variant]) if both else ""
+                    values = (table.number(found[variant]) for found in (one, two))
+                    result.append([*where, title(variant), *values, change])
             for variant in variants:
                 ratios = one["ratios"].get(variant), two["ratios"].get(variant)
                 if ratios[0] and ratios[1]:
@@ -71,7 +75,22 @@ def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[li
     return result
 
 
+def counted(document: dict[str, Any]) -> bool:
+    """Were its seconds a number of instructions?"""
+    return bool(document["setup"].get("counted"))
+
+
+def _change(one: float, two: float) -> str:
+    return f"{100 * (two / one - 1):+.1f} %" if one else ""
+
+
+def _exact(ratio: dict[str, Any]) -> bool:
+    return bool(ratio.get("pairs") == 1 and ratio["low"] is not None)
+
+
 def _text(ratio: dict[str, Any]) -> str:
+    if _exact(ratio):
+        return f"{ratio['estimate']:.3f}"
     interval = "one pair" if ratio["low"] is None else f"{ratio['low']:.2f}-{ratio['high']:.2f}"
     return f"{ratio['estimate']:.2f} ({interval})"
 
@@ -80,6 +99,8 @@ def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
     """Intervals that do not meet differ; of others nothing is known."""
     if a["low"] is None or b["low"] is None:
         return "one pair"
+    if _exact(a) or _exact(b):
+        return "counted"
     if a["high"] < b["low"]:
         return "B higher"
     return "B lower" if b["high"] < a["low"] else stats.NO_DIFFERENCE
@@ -126,7 +147,10 @@ def main(arguments: list[str]) -> int:
         print(f"{name}: {folder}, {setup['date']}, revision {setup['revision']}, {setup['pairs']} pairs")
     for line in differences(a, b):
         print(f"not alike: {line}")
-    print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
+    if counted(a) and counted(b):
+        print("Both runs were counted in instructions: the last column has the change of a figure from A to B.")
+    else:
+        print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
     return 0
 
 

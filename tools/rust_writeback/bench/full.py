@@ -16,14 +16,10 @@ from .. import kernel, machine, paths, steps
 from .. import vm as virtual
 from ..errors import Failure, run_main
 from ..progress import Bar
-from ..vmoptions import amount
-from . import boots, catalogue, jobs, journal, report, results, stats, summary, table, variants
+from . import boots, catalogue, jobs, journal, report, results, sim, stats, summary, table, variants
 
-FEWEST_PAIRS = 3
+FEWEST_PAIRS, MOST_PAIRS = 3, 10
 """An interval over two pairs can be narrow by chance."""
-
-BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
-"""What a boot, and a step beside its load, takes an emulated guest."""
 
 TABLES: report.Tables = (
     ("What the loads did", summary.SHORT),
@@ -44,15 +40,33 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="bench", description=__doc__, allow_abbrev=False)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
     parser.add_argument("--variants", default="c,rust", help="what is compared with the first (default: %(default)s)")
-    parser.add_argument("--pairs", type=int, default=10, help="boots of each variant at most (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, help=f"boots of each variant (up to {MOST_PAIRS}; 1 with --sim)")
     parser.add_argument("--mem", default="192M", help="memory of the guest (default: %(default)s)")
-    parser.add_argument("--bps", default="112M", help="bytes a second that the drive takes (default: %(default)s)")
+    parser.add_argument("--bps", help=f"bytes a second that the drive takes (default: {boots.Machine.bps})")
+    parser.add_argument("--sim", nargs="?", const="1", metavar="1", help="count instructions instead of seconds")
+    parser.add_argument("--quick", nargs="?", const="1", metavar="1", help="with --sim: a few loads only")
+    parser.add_argument("--repeat", action="store_true", help="with --sim: run a load twice and compare every figure")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, touch nothing")
-    parser.add_argument("--report", type=Path, default=paths.BUILD / "bench", help="where the report goes")
+    parser.add_argument("--report", type=Path, help="where the report goes (build/bench; build/sim with --sim)")
     options = parser.parse_args(arguments)
-    if options.pairs < 1:
+    if options.pairs is not None and options.pairs < 1:
         raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
+    for name in ("sim", "quick"):
+        if getattr(options, name) not in (None, "1"):
+            raise Failure(f"{name.upper()}={getattr(options, name)}: it is 1, or left out", 2)
+    if options.sim:
+        _check_sim(options)
+    elif options.quick or options.repeat:
+        raise Failure("QUICK=1 and --repeat are for the simulation; add SIM=1 or --sim", 2)
     return options
+
+
+def _check_sim(options: argparse.Namespace) -> None:
+    """What makes no sense where nothing is timed."""
+    if options.bps is not None:
+        raise Failure("the simulation's drive has a fixed latency and no other limit; leave --bps out", 2)
+    if options.quick and options.only:
+        raise Failure("QUICK=1 is a selection of its own; leave it or --only out", 2)
 
 
 @dataclass
@@ -71,15 +85,24 @@ class Bench:
 
     def seconds(self, loads: Sequence[catalogue.Load]) -> float:
         """How long one pair of boots may take."""
-        a_boot = BOOT_SECONDS * len({load.place for load in loads})
-        return len(self.compared) * (a_boot + sum(STEP_SECONDS + load.moved / amount(self.vm.bps) for load in loads))
+        return len(self.compared) * self.vm.seconds(loads)
+
+    @property
+    def exact(self) -> bool:
+        """Does one boot say all, so that there is nothing to repeat?"""
+        return self.vm.counted and self.limit == 1
+
+    def groups(self, metrics: Sequence[summary.Metric]) -> list[summary.Group]:
+        """The figures so far."""
+        ratio = stats.exact_ratio if self.exact else stats.paired_ratio
+        return summary.summarize(self.measurements, metrics, True, ratio)
 
     def open(self) -> list[catalogue.Load]:
         """The loads that need more pairs."""
         loads = [load for load in self.loads if load.name not in self.deadly]
         if not self.done:
             return loads
-        groups = summary.summarize(self.measurements, summary.SHORT[:1], partial=True)
+        groups = self.groups(summary.SHORT[:1])
         return [load for load in loads if not self._settled(load, groups)]
 
     def _settled(self, load: catalogue.Load, groups: Sequence[summary.Group]) -> bool:
@@ -92,12 +115,11 @@ class Bench:
         return True
 
     def pair(self, number: int, kept: journal.Journal, bar: Bar) -> None:
-        """Boot every variant once in every place that has something left to measure."""
-        loads = self.open()
-        for place in dict.fromkeys(load.place for load in loads):
-            planned = results.plan([load for load in loads if load.place == place])
+        """Boot every variant once for all that is left to measure."""
+        for together in self.vm.share_out(self.open()):
+            planned = results.plan(together)
             for variant in self.compared:
-                self._boot(boots.Boot(number, variant, place, planned), kept, bar)
+                self._boot(boots.Boot(number, variant, together[0].place, planned), kept, bar)
 
     def _boot(self, boot: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
         """Run all steps. What comes after a load that took the guest with it gets a new guest."""
@@ -134,8 +156,8 @@ class Bench:
 
     def run(self, kept: journal.Journal) -> None:
         """Pair after pair, until nothing is open or the limit is reached."""
-        places = len({load.place for load in self.loads})
-        total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2 * places)
+        booted = len(self.vm.share_out(self.loads))
+        total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2 * booted)
         with Bar(f"{len(self.loads)} loads", total, interval=10) as bar:
             for number in range(1, self.limit + 1):
                 if not self.open():
@@ -145,19 +167,30 @@ class Bench:
     def notes(self) -> list[str]:
         """Why it ended where it did, and what is missing."""
         left = [load.name for load in self.open()]
-        groups = summary.summarize(self.measurements, summary.SHORT[:1], partial=True)
+        groups = self.groups(summary.SHORT[:1])
         measured = {(group.scenario.partition(": ")[0], *group.key[1:]) for group in groups}
         missing = [load.name for load in self.loads if (load.scenario.name, load.place, load.mode) not in measured]
         narrow = len(self.loads) - len({*left, *missing, *self.deadly})
-        notes = [
+        notes = [] if self.exact else [
             f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in {narrow} of"
             f" {len(self.loads)} loads."
         ]
-        if left:
+        if left and not self.exact:
             notes.append(f"Stopped at the limit of {self.limit} pairs: {', '.join(left)}.")
         if missing:
             notes.append(f"Nothing could be measured of {', '.join(missing)}.")
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
+
+
+def plan(options: argparse.Namespace) -> Bench:
+    """What the command line asks for."""
+    compared = variants.parse(options.variants)
+    if not options.sim:
+        vm = boots.Machine(mem=options.mem, bps=options.bps or boots.Machine.bps)
+        return Bench(vm, catalogue.matrix(options.only), compared, options.pairs or MOST_PAIRS)
+    chosen = options.only or (sim.REPEATED if options.repeat and not options.quick else ())
+    loads = catalogue.matrix(sim.QUICK if options.quick else chosen)
+    return Bench(sim.Simulated(mem=options.mem), loads, compared, options.pairs or 1)
 
 
 def announce(bench: Bench) -> None:
@@ -166,7 +199,8 @@ def announce(bench: Bench) -> None:
     pairs = list(dict.fromkeys(str(number) for number in (fewest, bench.limit)))
     minutes = list(dict.fromkeys(f"{number * bench.seconds(bench.loads) / 60:.0f}" for number in (fewest, bench.limit)))
     names = ", ".join(variants.title(variant.name) for variant in bench.compared)
-    what = f"{len(bench.loads)} loads on {names}: {' to '.join(pairs)} pairs of boots"
+    length = "counted in instructions, one boot each" if bench.exact else f"{' to '.join(pairs)} pairs of boots"
+    what = f"{len(bench.loads)} loads on {names}: {length}"
     print(f"{what}, about {' to '.join(minutes)} minutes", file=sys.stderr, flush=True)
 
 
@@ -174,9 +208,9 @@ def main(arguments: list[str]) -> int:
     """Measure, print, write the report."""
     machine.polite()
     options = parse(arguments)
-    vm = boots.Machine(mem=options.mem, bps=options.bps)
-    bench = Bench(vm, catalogue.matrix(options.only), variants.parse(options.variants), options.pairs)
-    vm.check([load.scenario for load in bench.loads])
+    bench = plan(options)
+    bench.vm.check([load.scenario for load in bench.loads])
+    folder = options.report or paths.BUILD / ("sim" if options.sim else "bench")
     announce(bench)
     if options.dry_run:
         for load in bench.loads:
@@ -186,9 +220,12 @@ def main(arguments: list[str]) -> int:
     kernel.ensure()
     begin = time.monotonic()
     with steps.only_one("bench"):
-        key = journal.fingerprint(vm, bench.loads, bench.compared, paths.BZIMAGE)
-        bench.run(journal.Journal(options.report / "raw", key))
-        return finish(bench, options.report, fio, arguments, begin)
+        if options.repeat:
+            sim.repeat(bench.vm, bench.loads, bench.compared)
+            return 0
+        key = journal.fingerprint(bench.vm, bench.loads, bench.compared, paths.BZIMAGE)
+        bench.run(journal.Journal(folder / "raw", key))
+        return finish(bench, folder, fio, arguments, begin)
 
 
 def finish(bench: Bench, folder: Path, fio: str, arguments: Sequence[str], begin: float) -> int:
@@ -201,15 +238,16 @@ def finish(bench: Bench, folder: Path, fio: str, arguments: Sequence[str], begin
     setup = boots.describe(bench.vm, fio, known, bench.loads)
     setup["command"] = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
     setup["seconds"] = round(time.monotonic() - begin)
-    groups = summary.summarize(bench.measurements, summary.FULL, partial=True)
+    groups = bench.groups(summary.FULL)
     tables = [(heading, metrics) for heading, metrics in TABLES if table.rows(groups, metrics)]
     for heading, metrics in tables:
         print(f"{heading}:")
         table.show(groups, metrics)
-    print(table.LEGEND)
-    for line in [*summary.verdicts(groups), *bench.notes()]:
+    words = bench.vm.words
+    print(words.legend)
+    for line in [*summary.verdicts(groups, words.pairs_of), *bench.notes()]:
         print(line)
-    report.write(folder, setup, known, bench.measurements, groups, tables, bench.notes())
+    report.write(folder, setup, known, bench.measurements, groups, tables, bench.notes(), words)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
     print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
     return 1 if bench.problems else 0

@@ -224,11 +224,12 @@ def _pages(column: int) -> Callable[[Measurement], tuple[list[float], list[float
 
 
 def device_rate(m: Measurement) -> tuple[list[float], list[float]]:
-    """What the device moved, in MB a second, over windows of at least half a second."""
+    """What the device moved, in MB a second, over windows of half a second, shorter ones where the run is short."""
     seconds, rates = [], []
     begin = m.samples[0]
+    window = 0.5 if m.samples[-1][0] > 1 else m.samples[-1][0] / 10
     for row in m.samples[1:]:
-        if row[0] - begin[0] >= 0.5:
+        if row[0] - begin[0] >= window:
             moved = sum(row[column] - begin[column] for column in (READ, WRITTEN))
             seconds.append((row[0] + begin[0]) / 2)
             rates.append(moved / 1e6 / (row[0] - begin[0]))
@@ -261,7 +262,7 @@ def _ratios(drawing: Drawing) -> Figure:
         for group in drawing.groups
         for cell in group.cells
         for variant, ratio in cell.ratios.items()
-        if ratio.pairs > 1
+        if ratio.known
     ]
     names = list(dict.fromkeys(cell.metric.name for _, cell, _ in compared))
     lines = list(dict.fromkeys((*group.key, variant) for group, _, variant in compared))

@@ -29,7 +29,10 @@ CAPTIONS = {
     ),
     "bandwidth": ("Bandwidth", "Bars: geometric mean over the boots. Points: single boots."),
     "latency": ("Completion latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
-    "throughput": ("What the device moved while fio ran", "Read and written, by half seconds; one line a boot."),
+    "throughput": (
+        "What the device moved while fio ran",
+        "Read and written, by half seconds (in a short run, by tenths of it); one line a boot.",
+    ),
     "dirty": ("Dirty memory while fio runs", "One line a boot, sampled in the guest."),
     "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
 }
@@ -50,11 +53,12 @@ class Words:
     legend = table.LEGEND
     captions = CAPTIONS
     pairs_of = "boots"
+    emulated = "The CPU is emulated: only ratios mean anything."
 
     def summary(self, setup: dict[str, Any]) -> str:
         """Below the heading of the page."""
         names = ", ".join(title(variant) for variant in setup["variants"])
-        emulated = " The CPU is emulated: only ratios mean anything." if setup["accelerator"] != "kvm" else ""
+        emulated = "" if setup["accelerator"] == "kvm" else f" {self.emulated}"
         return (
             f"{setup['date']}, Linux {setup['kernel']}, {setup['accelerator']}, {setup['pairs']} pairs of boots"
             f" ({names}, in turn).{emulated}"
@@ -67,7 +71,7 @@ class Words:
             f"{setup['pairs']} pairs of boots"
             f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
             f" accelerator {setup['accelerator']}, {setup['cpus']} CPUs, {setup['memory']} of memory,"
-            f" {setup['places']} on an emulated NVMe drive limited to {setup['drive']}."
+            f" {setup['places']} on {setup['drive']}."
         )
 
 
@@ -113,10 +117,10 @@ def summary(group: Group) -> dict[str, Any]:
         figures["ratios"] = {
             variant: {
                 "estimate": ratio.estimate,
-                "low": None if ratio.pairs == 1 else ratio.low,
-                "high": None if ratio.pairs == 1 else ratio.high,
+                "low": ratio.low if ratio.known else None,
+                "high": ratio.high if ratio.known else None,
                 "pairs": ratio.pairs,
-                "verdict": "one pair" if ratio.pairs == 1 else ratio.verdict(title(variant)),
+                "verdict": ratio.verdict(title(variant)) if ratio.known else "one pair",
             }
             for variant, ratio in cell.ratios.items()
         }

@@ -32,23 +32,37 @@ class Ratio:
 
     @property
     def shown(self) -> bool:
-        """Does the interval exclude 1?"""
-        return not self.low <= 1.0 <= self.high
+        """Does the interval exclude 1? What has none shows nothing."""
+        return not self.exact and not self.low <= 1.0 <= self.high
 
     @property
     def narrow(self) -> bool:
         """Is the interval so narrow that more pairs are not worth their time?"""
         return self.high - self.low < NARROW * self.estimate
 
+    @property
+    def known(self) -> bool:
+        """Is there an interval at all?"""
+        return not math.isinf(self.high)
+
+    @property
+    def exact(self) -> bool:
+        """Counted: another boot gives the same digits."""
+        return self.pairs == 1 and self.low == self.high
+
     def verdict(self, name: str = "Rust") -> str:
         """In words, without a judgement on which direction is the better one."""
+        if self.exact:
+            return "counted"
         if not self.shown:
             return NO_DIFFERENCE
         return f"{name} {'higher' if self.estimate > 1 else 'lower'}"
 
     def __str__(self) -> str:
-        if math.isinf(self.high):
+        if not self.known:
             return f"{self.estimate:.2f} (one pair)"
+        if self.exact:
+            return f"{self.estimate:.3f}"
         return f"{self.estimate:.2f} ({self.low:.2f}-{self.high:.2f})"
 
 
@@ -61,6 +75,12 @@ def geometric_mean(values: Sequence[float]) -> float:
     if min(values) == 0:
         return 0.0
     return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
+def exact_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
+    """other/base where both were counted; None where a value is zero."""
+    (a,), (b,) = base, other
+    return Ratio(b / a, b / a, b / a, 1) if min(a, b) > 0 else None
 
 
 def paired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:

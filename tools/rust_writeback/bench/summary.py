@@ -63,6 +63,12 @@ def _kib_a_write(boot: Measurement) -> float:
     return boot.device["written"] / boot.device["writes"] / 1024
 
 
+RatioOf = Callable[[Sequence[float], Sequence[float]], stats.Ratio | None]
+"""How a ratio is taken of the first variant's figures and another one's, pair by pair."""
+
+NEAR = 0.01
+"""What counts as about the same where ratios are exact."""
+
 MAIN = "mb_per_s"
 """The figure that decides when there are enough pairs."""
 
@@ -155,7 +161,10 @@ class Group:
 
 
 def summarize(
-    measurements: Sequence[Measurement], metrics: Sequence[Metric] = SHORT, partial: bool = False
+    measurements: Sequence[Measurement],
+    metrics: Sequence[Metric] = SHORT,
+    partial: bool = False,
+    ratio: RatioOf = stats.paired_ratio,
 ) -> list[Group]:
     """Group by place, scenario and mode, in the order in which they come.
 
@@ -171,23 +180,27 @@ def summarize(
             for mode in modes:
                 chosen = [m for m in measurements if (m.place, m.scenario, m.mode) == (place, scenario, mode)]
                 if chosen:
-                    groups.append(_group(chosen, variants, metrics, partial))
+                    groups.append(_group(chosen, variants, metrics, partial, ratio))
     return groups
 
 
 def _group(
-    chosen: Sequence[Measurement], variants: tuple[str, ...], metrics: Sequence[Metric], partial: bool
+    chosen: Sequence[Measurement],
+    variants: tuple[str, ...],
+    metrics: Sequence[Metric],
+    partial: bool,
+    ratio: RatioOf,
 ) -> Group:
     one = chosen[0]
     by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
     if not partial and len({tuple(boots) for boots in by_variant.values()}) != 1:
         raise ValueError(f"{one.scenario}, {one.mode}: the boots are not paired")
-    cells = [_cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step]
+    cells = [_cell(metric, by_variant, ratio) for metric in metrics if one.first or not metric.of_step]
     pairs = len(set.intersection(*(set(boots) for boots in by_variant.values())))
     return Group(one.scenario, one.mode, one.place, variants, pairs, cells)
 
 
-def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell:
+def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]], ratio: RatioOf) -> Cell:
     figures: dict[str, dict[int, float]] = {}
     values: dict[str, float] = {}
     for variant, boots in by_variant.items():
@@ -200,9 +213,9 @@ def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell
     for variant in others if metric.compared else []:
         pairs = [pair for pair in figures[base] if pair in figures[variant]]
         if pairs:
-            ratio = stats.paired_ratio(*([figures[v][pair] for pair in pairs] for v in (base, variant)))
-            if ratio:
-                ratios[variant] = ratio
+            taken = ratio(*([figures[v][pair] for pair in pairs] for v in (base, variant)))
+            if taken:
+                ratios[variant] = taken
     return Cell(metric, values, {v: list(of_pairs.values()) for v, of_pairs in figures.items()}, ratios)
 
 
@@ -220,8 +233,15 @@ def _verdicts(groups: Sequence[Group], base: str, variant: str, of: str) -> list
         (group, cell, cell.ratios[variant])
         for group in groups
         for cell in group.cells
-        if variant in cell.ratios and cell.ratios[variant].pairs > 1
+        if variant in cell.ratios and cell.ratios[variant].known
     ]
+    if compared and all(ratio.exact for _, _, ratio in compared):
+        near = sum(abs(ratio.estimate - 1) <= NEAR for _, _, ratio in compared)
+        return [
+            f"{name}, counted, not timed: another boot gives the same digits, so a ratio has no interval."
+            f" {near} of {len(compared)} are within {100 * NEAR:.0f} % of 1. How far the others depend on the moment"
+            " at which a load begins is seen with --pairs."
+        ]
     if not compared:
         return [f"{name}: one pair of {of} shows no difference and no equality: take more pairs."]
     shown = [item for item in compared if item[2].shown]

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The simulation: loads in a guest whose clock counts instructions.
+
+Nothing in it comes from the host while a load runs: the CPUs take turns in one
+thread, the root is an initramfs, the drive is the guest's own memory with the
+guest's own timers, and the figures leave the guest at the end. So a second boot
+gives the same digits, on however busy a machine.
+
+A figure that repeats can still depend on chance: an instruction more, and two
+threads meet elsewhere. Further pairs begin their loads at other moments, which
+shows how much of a ratio that is; they repeat to the digit as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .. import guest, vm
+from ..errors import Failure
+from ..progress import Bar
+from ..vmoptions import amount
+from . import boots, report, results
+from .catalogue import Load
+from .variants import Variant
+
+QUICK = (
+    "depth-1/device",
+    "sequential/xfs/buffered",
+    "sequential/xfs/dontcache",
+    "writers-32/xfs/buffered",
+    "writers-32/xfs/dontcache",
+)
+"""What QUICK=1 runs."""
+
+REPEATED = ("depth-1/device/dontcache",)
+"""What --repeat runs twice, where nothing else is asked for."""
+
+COMMAND = """
+PYTHONHASHSEED=0 python3 -B -m bench "$1" >/tmp/out 2>/tmp/err
+status=$?
+cat /tmp/out
+cat /tmp/err >&2
+exit $status
+"""
+"""The host takes what comes out when it likes: let nothing come while there is something to measure."""
+
+APPEND = "norandmaps transparent_hugepage=never"
+"""Programs at the same addresses in every boot. A small guest has no huge pages, and keeps no reserve for them."""
+
+KEEPING = 16
+"""One byte in so many of what is held in memory is the kernel's own need for it."""
+
+DELAY = 0.000317
+"""Seconds by which a load of one pair begins later than that of the pair before: no part of a timer tick."""
+
+BOOT_SECONDS, BYTES_PER_SECOND = 18.0, 40e6
+"""What a boot takes a slow host, and how fast it simulates a load."""
+
+
+class Words(report.Words):
+    """What a report says of figures that were counted."""
+
+    legend = (
+        "MB/s: 10^6 bytes a second. p50, p99, p99.9: completion latency, from the histograms of all jobs added up."
+        " peak dirty: most dirty memory seen in samples. cached after: in the page cache after sync. counter after:"
+        " what the scenario left on the counter after sync. A second is 10^9 instructions of all CPUs together:"
+        " counted, not timed, so that another boot gives the same digits. Of several pairs, which begin at different"
+        " moments: geometric means, and ratios with their 95 % intervals."
+    )
+    captions = {
+        **report.CAPTIONS,
+        "ratios": ("Ratios", "Left of the line the other core has the smaller figure, right of it the larger."),
+    }
+    emulated = "Counted, not timed: a nanosecond is an instruction."
+
+
+@dataclass(frozen=True)
+class Simulated(boots.Machine):
+    """A machine whose nanosecond is an instruction, with a drive of fixed latency."""
+
+    counted: ClassVar[bool] = True
+    words: ClassVar[report.Words] = Words()
+    cpus: int = 4
+    size: str = "448M"
+    """of the drive; all of it is memory of the guest's, besides mem"""
+    latency_ns: int = 20_000
+    """what the drive takes for a request, however large: that of a fast NVMe drive's buffer"""
+    interval: float = 0.01
+
+    @property
+    def drive(self) -> str:
+        """What is written to."""
+        return f"a drive in memory, {self.latency_ns / 1000:g} us a request"
+
+    def options(self, core: str) -> vm.VmOptions:
+        """The root and the drive are in the guest's memory, besides what the others have."""
+        guest.ensure(whole=True)
+        held = guest.ARCHIVE.stat().st_size + amount(self.size)
+        total = amount(self.mem) + held + held // KEEPING
+        return vm.VmOptions(
+            core=core,
+            smp=self.cpus,
+            mem=f"{total >> 20}M",
+            icount=True,
+            nvme=None,
+            append=APPEND,
+            programs=(boots.DRIVER / "bench",),
+        )
+
+    def command(self, plan: Mapping[str, Any], pair: int) -> list[str]:
+        """What runs in the guest. Each pair begins at another moment, or it would repeat the first."""
+        drive = {"megabytes": amount(self.size) >> 20, "nanoseconds": self.latency_ns}
+        whole = {**plan, "drive": drive, "delay": (pair - 1) * DELAY}
+        return ["sh", "-c", f"cd / || exit\n{COMMAND}", "bench", results.to_text(whole)]
+
+    def share_out(self, loads: Sequence[Load]) -> list[list[Load]]:
+        """A boot for each load: its figures do not depend on what else is run."""
+        return [[load] for load in loads]
+
+    def seconds(self, loads: Sequence[Load]) -> float:
+        """How long the boots of one variant may take."""
+        return sum(BOOT_SECONDS + load.moved / BYTES_PER_SECOND for load in loads)
+
+
+def differences(one: bytes, other: bytes) -> list[str]:
+    """What is not the same in two outputs of the guest's driver: everything should be."""
+    lines = [results.read_lines(output) for output in (one, other)]
+    if len(lines[0]) != len(lines[1]):
+        return [f"{len(lines[0])} lines and {len(lines[1])}"]
+    found = []
+    for number, (a, b) in enumerate(zip(*lines, strict=True), 1):
+        where = f"{a.get('scenario', a['kind'])} (line {number})"
+        found += [
+            f"{where}, {name}: {_short(a.get(name))} and {_short(b.get(name))}"
+            for name in {**a, **b}
+            if a.get(name) != b.get(name)
+        ]
+    return found or (["the bytes of the output"] if one != other else [])
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def repeat(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Variant]) -> None:
+    """Run every load twice on every variant; raise unless all that the guest said was the same."""
+    wrong = []
+    with Bar("the same twice", 2 * 3 * len(loads) * len(compared)) as bar:
+        for load in loads:
+            for variant in compared:
+                twice = [boots.Boot(1, variant, load.place, results.plan([load])) for _ in range(2)]
+                for boot in twice:
+                    boots.run(machine, boot, bar)
+                    results.accept(results.read_lines(boot.output), boot.steps, boot.pair, variant)
+                found = differences(twice[0].output, twice[1].output)
+                verdict = "not the same" if found else "the same"
+                print(f"{load.name}, {variant.name}: two boots, {len(twice[0].output)} bytes of figures, {verdict}")
+                for line in found:
+                    print(f"  {line}")
+                wrong += [f"{load.name}, {variant.name}"] if found else []
+    if wrong:
+        raise Failure(f"two boots were not the same: {'; '.join(wrong)}; the lines above say where")

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The simulation boots what repeats, says that it counted, and notices when something did not repeat."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_samples import boot
+from rust_writeback import archive, guest, vm
+from rust_writeback.bench import catalogue, compare, full, results, sim, stats
+from rust_writeback.errors import Failure
+from test_bench import LOADS, Guests, guests, steps
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
+
+from bench import drive  # noqa: E402
+from bench import kernel as files  # noqa: E402
+
+__all__ = ["guests"]
+
+QUICK = [load.name for load in catalogue.matrix(sim.QUICK, Path(__file__).parents[1] / "fio")]
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
+
+
+class Simulations(Guests):
+    """Boots that are made up, with the options that they were asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        super().__init__(monkeypatch, folder)
+        self.asked: list[tuple[vm.VmOptions, dict[str, Any]]] = []
+        root = folder / "guest.cpio"
+        root.write_bytes(bytes(64 << 20))
+        monkeypatch.setattr(guest, "ARCHIVE", root)
+        monkeypatch.setattr(guest, "ensure", lambda whole: None)
+
+    def run(self, options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
+        self.asked.append((options, json.loads(command[-1])))
+        return super().run(options, command, stdout)
+
+    def document(self) -> dict[str, Any]:
+        """What the report holds."""
+        found: dict[str, Any] = json.loads((self.folder / "bench" / "results.json").read_text())
+        return found
+
+
+@pytest.fixture
+def simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulations:
+    return Simulations(monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--sim=2"], "SIM=2: it is 1, or left out"),
+        (["--sim", "--quick=yes"], "QUICK=yes: it is 1, or left out"),
+        (["--quick"], "add SIM=1"),
+        (["--repeat"], "add SIM=1"),
+        (["--sim", "--bps", "1M"], "leave --bps out"),
+        (["--sim", "--quick", "--only", "depth-1"], "leave it or --only out"),
+        (["--sim", "--pairs", "0"], "--pairs takes 1 or more"),
+    ],
+)
+def test_what_cannot_be_simulated_is_told_in_a_line(arguments: list[str], words: str) -> None:
+    with pytest.raises(Failure, match=words) as caught:
+        full.parse(arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_make_hands_its_words_on() -> None:
+    command = ["make", "-n", "-f", str(MAKEFILE), "bench", "SIM=1", "QUICK=1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=True)
+    assert shlex.split(done.stdout)[-3:] == ["bench", "--sim=1", "--quick=1"]
+
+
+def test_every_load_has_a_boot_in_which_nothing_is_the_hosts(simulations: Simulations) -> None:
+    assert simulations.bench("--sim", "--quick") == 0
+    assert simulations.booted == [(core, name.split("/")[1], 1) for name in QUICK for core in ("c", "rust")]
+    for options, plan in simulations.asked:
+        options.check()
+        assert (options.icount, options.nvme, options.share) == (True, None, None)
+        # The memory for the page cache comes on top of what the root and the drive hold.
+        assert plan["drive"] == {"megabytes": 448, "nanoseconds": 20000}
+        assert 64 + 448 + 192 < int(options.mem.removesuffix("M")) < 1.1 * (64 + 448 + 192)
+
+
+def test_the_quick_form_has_what_it_says() -> None:
+    loads = ("depth-1/device", "sequential/xfs", "writers-32/xfs")
+    assert set(QUICK) == {f"{name}/{mode}" for name in loads for mode in ("buffered", "dontcache")}
+
+
+def test_the_drive_holds_every_load() -> None:
+    machine = sim.Simulated()
+    for load in LOADS.values():
+        machine.check([load.scenario])
+        assert load.scenario.footprint < 448 << 20, load.name
+
+
+def test_a_load_is_the_same_alone_and_with_others(simulations: Simulations) -> None:
+    simulations.bench("--sim", "--quick")
+    with_others = [plan for _, plan in simulations.asked if plan["steps"][0]["scenario"] == "depth-1"]
+    simulations.asked.clear()
+    simulations.bench("--sim", "--only", "depth-1/device")
+    assert [plan for _, plan in simulations.asked] == with_others
+
+
+def test_it_says_that_it_counted(simulations: Simulations, capsys: pytest.CaptureFixture[str]) -> None:
+    simulations.noise = 0.1
+    assert simulations.bench("--sim", "--only", "depth-1/device/dontcache") == 0
+    printed = capsys.readouterr()
+    assert "counted in instructions, one boot each" in printed.err
+    assert "Rust/C, counted, not timed: another boot gives the same digits" in printed.out
+    assert "95 %" not in printed.out.replace("their 95 % intervals", "") and "one pair" not in printed.out
+    document = simulations.document()
+    assert document["setup"]["counted"] and document["setup"]["pairs"] == 1
+    ratio = document["summary"][0]["figures"]["mb_per_s"]["ratios"]["rust"]
+    assert ratio["low"] == ratio["high"] == ratio["estimate"] != 1
+    page = (simulations.folder / "bench" / "index.html").read_text()
+    assert "Counted, not timed" in page and "only ratios mean anything" not in page
+
+
+def test_more_pairs_begin_at_other_moments_and_have_intervals(simulations: Simulations) -> None:
+    simulations.noise = 0.4
+    assert simulations.bench("--sim", "--only", "depth-1/device/dontcache", "--pairs", "3") == 0
+    assert [plan["delay"] for _, plan in simulations.asked] == [n * sim.DELAY for n in (0, 0, 1, 1, 2, 2)]
+    ratio = simulations.document()["summary"][0]["figures"]["mb_per_s"]["ratios"]["rust"]
+    assert ratio["low"] < ratio["estimate"] < ratio["high"]
+
+
+def test_two_counted_results_show_what_changed(simulations: Simulations, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--sim", "--only", "depth-1/device/dontcache")
+    simulations.bench(*arguments)
+    (simulations.folder / "bench").rename(simulations.folder / "a")
+    simulations.noise = 0.25
+    simulations.booted.clear()
+    simulations.bench(*arguments)
+    capsys.readouterr()
+    folders = [str(simulations.folder / name) for name in ("a", "bench")]
+    assert compare.main([*folders, "--figures", "mb_per_s"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert next(line for line in lines if " Rust " in line).split()[-2:] == ["+25.0", "%"]
+    assert next(line for line in lines if "Rust/C" in line).split()[-3:] == ["1.000", "1.250", "counted"]
+
+
+def test_exact_ratios() -> None:
+    ratio = stats.exact_ratio([8.0], [9.0])
+    assert ratio and ratio.exact and str(ratio) == "1.125"
+    assert (ratio.shown, ratio.verdict()) == (False, "counted")
+    assert stats.exact_ratio([0.0], [9.0]) is None
+    one_pair = stats.paired_ratio([8.0], [9.0])
+    assert one_pair and not one_pair.exact and not one_pair.known
+
+
+def output(speed: float = 1.0) -> bytes:
+    """What a boot says."""
+    lines = boot("rust", steps("depth-1/device/dontcache"), speed)
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def test_every_figure_is_compared() -> None:
+    assert sim.differences(output(), output()) == []
+    (found,) = sim.differences(output(), output().replace(b'"context_switches": 900', b'"context_switches": 901', 1))
+    assert found.startswith("depth-1 (line 2), used: ")
+    assert [line.partition(":")[0] for line in sim.differences(output(), output(2.0))] == ["depth-1 (line 2), fio"]
+    assert sim.differences(output(), output() + b"{}\n") == ["3 lines and 4"]
+    assert sim.differences(output(), output().replace(b": ", b":", 1)) == ["the bytes of the output"]
+
+
+def test_what_does_not_repeat_is_a_failure(simulations: Simulations, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulations.bench("--sim", "--repeat") == 0
+    assert [core for core, _, _ in simulations.booted] == ["c", "c", "rust", "rust"]
+    assert capsys.readouterr().out.count("the same\n") == 2
+    simulations.noise = 0.1
+    with pytest.raises(Failure, match=r"two boots were not the same: depth-1/device/dontcache, rust; the lines"):
+        simulations.bench("--sim", "--repeat")
+    assert "depth-1/device/dontcache, rust: two boots" in capsys.readouterr().out
+
+
+def test_boots_that_measured_nothing_do_not_repeat(simulations: Simulations, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(options: vm.VmOptions, *_: Any, **__: Any) -> vm.VmResult:
+        return vm.VmResult(0, b"", b"", Path(), "icount", [], "10.0", options.core, "7.3.4", 0, False, 5.0)
+
+    monkeypatch.setattr(vm, "run", silent)
+    with pytest.raises(Failure, match=results.NOT_ENDED):
+        simulations.bench("--sim", "--repeat")
+
+
+def test_a_folder_of_scripts_gets_into_the_guest(tmp_path: Path) -> None:
+    for name in ("bench/b.py", "bench/a.py", "bench/notes.txt", "bench/__pycache__/a.pyc"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    found = archive.tree(tmp_path / "bench")
+    assert [entry.name for entry in found] == ["bench", "bench/a.py", "bench/b.py"]
+    assert [entry.mtime for entry in found] == [archive.EPOCH] * 3
+
+
+def test_a_kernel_without_null_blk_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(drive, "FOLDER", str(tmp_path / "nullb"))
+    with pytest.raises(files.Refused, match="null_blk makes no drive"):
+        drive.make(448, 20000)
+
+
+def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(drive, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(drive, "write", lambda path, text: written.append(f"{Path(path).name}={text}"))
+    monkeypatch.setattr(drive, "NAME", "no-such-device/at-all")
+    (tmp_path / "no-such-device").mkdir()
+    with pytest.raises(files.Refused, match="the drive cannot be filled"):
+        drive.make(448, 20000)
+    assert written[-1] == "power=1" and {"memory_backed=1", "irqmode=2", "completion_nsec=20000"} < set(written)
+
+
+def test_the_limit_of_dirty_pages_is_set_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(drive, "read", lambda path: "20")
+    monkeypatch.setattr(drive, "write", lambda path, text: written.append(text))
+    drive.forget_memory()
+    assert written == ["21", "20"]
