@@ -94,6 +94,13 @@ def test_the_quick_form_has_what_it_says() -> None:
     assert set(QUICK) == {f"{name}/{mode}" for name in loads for mode in ("buffered", "dontcache")}
 
 
+def test_what_cannot_be_counted_is_left_out(simulations: Simulations) -> None:
+    left = {load.scenario.name for load in LOADS.values()} - {load.scenario.name for load in sim.select(())}
+    assert left == {"noisy"}
+    with pytest.raises(Failure, match="the simulation leaves noisy out"):
+        simulations.bench("--sim", "--only", "noisy/ext4")
+
+
 def test_the_drive_holds_every_load() -> None:
     machine = sim.Simulated()
     for load in LOADS.values():

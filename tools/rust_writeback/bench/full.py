@@ -189,7 +189,7 @@ def plan(options: argparse.Namespace) -> Bench:
         vm = boots.Machine(mem=options.mem, bps=options.bps or boots.Machine.bps)
         return Bench(vm, catalogue.matrix(options.only), compared, options.pairs or MOST_PAIRS)
     chosen = options.only or (sim.REPEATED if options.repeat and not options.quick else ())
-    loads = catalogue.matrix(sim.QUICK if options.quick else chosen)
+    loads = sim.select(sim.QUICK if options.quick else chosen)
     return Bench(sim.Simulated(mem=options.mem), loads, compared, options.pairs or 1)
 
 
