@@ -9,13 +9,14 @@
 
 #![cfg(loom)]
 
+#[path = "batch/nodes.rs"]
+mod nodes;
+
 use loom::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use std::collections::VecDeque;
-use writeback::batch::{
-    begin_wait, may_gather, Batch, Completion, List, Moment, Progress, Taken, Todo, Waits,
-};
+use nodes::{Node, Nodes};
+use writeback::batch::{begin_wait, may_gather, Batch, List, Moment, Progress, Taken, Todo, Waits};
 
 const NODES: usize = 3;
 
@@ -31,48 +32,6 @@ enum Mutant {
     GatherBeforeAnnouncement,
     /// A task looks at who gathers, and is counted afterwards.
     LookBeforeCounting,
-}
-
-struct Node {
-    number: usize,
-    can_wait: bool,
-}
-
-impl Completion for Node {
-    fn can_wait(&self) -> bool {
-        self.can_wait
-    }
-}
-
-#[derive(Default)]
-struct Nodes(VecDeque<Node>);
-
-impl List for Nodes {
-    type Item = Node;
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn is_single(&self) -> bool {
-        self.0.len() == 1
-    }
-
-    fn first(&self) -> usize {
-        self.0.front().map_or(0, |node| node.number)
-    }
-
-    fn take(&mut self) -> Self {
-        std::mem::take(self)
-    }
-
-    fn push(&mut self, node: Node) {
-        self.0.push_back(node);
-    }
-
-    fn append(&mut self, mut other: Self) {
-        self.0.append(&mut other.0);
-    }
 }
 
 /// The first tick.

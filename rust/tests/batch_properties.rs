@@ -3,52 +3,12 @@
 //! A batch under any sequence of events: somebody always knows of what waits, each completion is
 //! taken once and in order, and what is put off is what may be.
 
+#[path = "batch/nodes.rs"]
+mod nodes;
+
+use nodes::{Node, Nodes};
 use proptest::prelude::*;
-use std::collections::VecDeque;
-use writeback::batch::{Batch, Completion, List, Moment, Progress, Taken, Todo};
-
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    number: usize,
-    can_wait: bool,
-}
-
-impl Completion for Node {
-    fn can_wait(&self) -> bool {
-        self.can_wait
-    }
-}
-
-#[derive(Debug, Default)]
-struct Nodes(VecDeque<Node>);
-
-impl List for Nodes {
-    type Item = Node;
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn is_single(&self) -> bool {
-        self.0.len() == 1
-    }
-
-    fn first(&self) -> usize {
-        self.0.front().map_or(0, |node| node.number)
-    }
-
-    fn take(&mut self) -> Self {
-        std::mem::take(self)
-    }
-
-    fn push(&mut self, node: Node) {
-        self.0.push_back(node);
-    }
-
-    fn append(&mut self, mut other: Self) {
-        self.0.append(&mut other.0);
-    }
-}
+use writeback::batch::{Batch, Moment, Progress, Taken, Todo};
 
 struct Now {
     tick: usize,
