@@ -13,8 +13,9 @@ run test:
 ## kernel: build/bzImage and build/.config
 ## kunit: the KUnit suites under user-mode Linux
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
+## audit: every use of unsafe, why it is sound, and the C that safe functions call
 ## micro: instructions per operation, C beside Rust
-kernel kunit lint micro:
+kernel kunit lint audit micro:
 	@tools/enter python3 -m rust_writeback $@
 
 ## bench: every scenario on both cores until the intervals are narrow; ARGS=--help has more
@@ -44,4 +45,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare kernel kunit lint micro vm clean help
+.PHONY: run test bench compare kernel kunit lint audit micro vm clean help

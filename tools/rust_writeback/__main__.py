@@ -19,6 +19,7 @@ TARGETS = {
     "kunit": ("kunit", "run the KUnit suites"),
     "micro": ("micro", "count the instructions of single operations on both cores"),
     "lint": ("lint", "run the linters"),
+    "audit": ("audit", "list what is unsafe, and why it is sound"),
 }
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import config, host_tests, kernel, overlay, paths, steps, wiring
+from . import audit, config, host_tests, kernel, overlay, paths, steps, wiring
 from .errors import Failure
 from .run import logged
 
@@ -78,8 +78,9 @@ def rustfmt(files: list[Path]) -> bool:
 
 
 def clippy_host(files: list[Path]) -> bool:
-    """The pure core and its tests, as the host compiles them."""
-    command = ["cargo", "clippy", "--quiet", "--all-targets", "--", "-Dwarnings", "-Dclippy::undocumented_unsafe_blocks"]
+    """The pure core and its tests, as the host compiles them, and what reads them."""
+    flags = ["-Dwarnings", "-Dclippy::undocumented_unsafe_blocks"]
+    command = ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", *flags]
     return _quietly(command, **host_tests.ENVIRONMENT)
 
 
@@ -143,9 +144,10 @@ def linters() -> list[Linter]:
     python = [*(paths.TOOLS / "rust_writeback").rglob("*.py"), *(paths.TOOLS / "guest" / "bench").glob("*.py")]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
-        Linter("rustfmt", rust, rustfmt),
+        Linter("rustfmt", [*rust, paths.TOOLS / "audit" / "main.rs"], rustfmt),
         Linter("clippy on the host", pure, clippy_host),
         Linter("clippy in the kernel", placed, clippy_kernel),
+        Linter("audit of what is unsafe", audit.sources(), audit.lint),
         Linter("checkpatch", code_files(".c", ".h") + wiring.patches(), checkpatch),
         Linter("shellcheck", shell_files(), shellcheck),
         Linter("mypy", sorted(python), mypy),
