@@ -9,7 +9,8 @@ use kernel::{
     prelude::*,
     writeback::kick::{
         consume,
-        kick, //
+        kick,
+        leave, //
     }, //
 };
 
@@ -44,4 +45,16 @@ pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_spa
 pub unsafe extern "C" fn rust_dontcache_consume(wb: *mut bindings::bdi_writeback) -> i64 {
     // SAFETY: The caller promises a live wb.
     consume(unsafe { BdiWriteback::from_raw(wb) })
+}
+
+/// Whether `wb` has dirty dropbehind pages: they are noted as left for the flusher, which is about
+/// to rest and then has to come back soon.
+///
+/// # Safety
+///
+/// `wb` must point at a wb that is not freed during the call.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_leave(wb: *mut bindings::bdi_writeback) -> bool {
+    // SAFETY: The caller promises a live wb.
+    leave(unsafe { BdiWriteback::from_raw(wb) })
 }

@@ -9,12 +9,14 @@
  */
 #include <kunit/test.h>
 #include <linux/backing-dev.h>
+#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/fs_context.h>
 #include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/prandom.h>
 #include <linux/pseudo_fs.h>
+#include <linux/rust_dropbehind.h>
 #include <linux/rust_writeback.h>
 #include <linux/writeback.h>
 
@@ -71,6 +73,20 @@ struct twin {
 	struct bdi_writeback	*wb;
 };
 
+static struct inode *twin_new_inode(struct kunit *test, struct super_block *sb)
+{
+	struct inode *inode = new_inode(sb);
+
+	KUNIT_ASSERT_NOT_NULL(test, inode);
+	inode->i_ino = get_next_ino();
+	inode->i_mode = S_IFREG | 0600;
+	i_size_write(inode, NR_PAGES * PAGE_SIZE);
+	insert_inode_hash(inode);
+	inode->i_mapping->a_ops = &twin_aops;
+	mapping_set_gfp_mask(inode->i_mapping, GFP_KERNEL);
+	return inode;
+}
+
 /*
  * Without WB_registered nobody wakes the flusher, and all that happens to the
  * twin is what the test does to it.
@@ -85,15 +101,8 @@ static void twin_init(struct kunit *test, struct twin *twin)
 	KUNIT_ASSERT_EQ(test, super_setup_bdi(sb), 0);
 	twin->wb = &sb->s_bdi->wb;
 
-	twin->inode = new_inode(sb);
-	KUNIT_ASSERT_NOT_NULL(test, twin->inode);
-	twin->inode->i_ino = get_next_ino();
-	twin->inode->i_mode = S_IFREG | 0600;
-	i_size_write(twin->inode, NR_PAGES * PAGE_SIZE);
-	insert_inode_hash(twin->inode);
+	twin->inode = twin_new_inode(test, sb);
 	twin->mapping = twin->inode->i_mapping;
-	twin->mapping->a_ops = &twin_aops;
-	mapping_set_gfp_mask(twin->mapping, GFP_KERNEL);
 	twin->file = kunit_kzalloc(test, sizeof(*twin->file), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, twin->file);
 	twin->file->f_mapping = twin->mapping;
@@ -137,11 +146,11 @@ static void twin_kick(struct twin *twin)
 	twin_written(twin, PAGE_SIZE, PAGE_SIZE);
 }
 
-static void twin_write(struct twin *twin, pgoff_t index, fgf_t fgp)
+static void write_page(struct address_space *mapping, pgoff_t index, fgf_t fgp)
 {
 	struct folio *folio;
 
-	folio = __filemap_get_folio(twin->mapping, index,
+	folio = __filemap_get_folio(mapping, index,
 				    FGP_LOCK | FGP_CREAT | fgp, GFP_KERNEL);
 	if (IS_ERR(folio))
 		return;
@@ -149,6 +158,11 @@ static void twin_write(struct twin *twin, pgoff_t index, fgf_t fgp)
 	folio_mark_dirty(folio);
 	folio_unlock(folio);
 	folio_put(folio);
+}
+
+static void twin_write(struct twin *twin, pgoff_t index, fgf_t fgp)
+{
+	write_page(twin->mapping, index, fgp);
 }
 
 /* The folio at @index, locked, without being looked up: that would claim it. */
@@ -323,6 +337,100 @@ static void kick_reaches_the_flusher(struct kunit *test)
 	}
 }
 
+static s64 twin_counted(struct twin *twin)
+{
+	return percpu_counter_sum(&twin->wb->stat[WB_DONTCACHE_DIRTY]);
+}
+
+/* One run of the flusher, whatever it finds to do. */
+static void twin_run_flusher(struct twin *twin)
+{
+	mod_delayed_work(bdi_wq, &twin->wb->dwork, 0);
+	flush_delayed_work(&twin->wb->dwork);
+}
+
+/* Neither the pages nor the time of an inode without dropbehind pages. */
+static void kick_takes_only_its_share(struct kunit *test)
+{
+	unsigned long dirtied_when;
+	struct inode *other;
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	other = twin_new_inode(test, twin.mnt->mnt_sb);
+	for (pgoff_t index = 0; index < NR_PAGES; index++)
+		write_page(other->i_mapping, index, 0);
+	dirtied_when = other->dirtied_when;
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	set_bit(WB_registered, &twin.wb->state);
+
+	twin_kick(&twin);
+	flush_delayed_work(&twin.wb->dwork);
+	KUNIT_EXPECT_TRUE(test, mapping_empty(twin.mapping));
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
+	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&twin.wb->stat[WB_RECLAIMABLE]),
+			NR_PAGES);
+	KUNIT_EXPECT_EQ(test, other->dirtied_when, dirtied_when);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_dirty.next, &other->i_io_list);
+
+	clear_bit(WB_registered, &twin.wb->state);
+	truncate_inode_pages(other->i_mapping, 0);
+	iput(other);
+	twin_exit(&twin);
+}
+
+/* An inode that is busy when the flusher comes is not forgotten. */
+static void what_a_kick_leaves_is_tried_again(struct kunit *test)
+{
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	set_bit(WB_registered, &twin.wb->state);
+	scoped_guard(spinlock, &twin.inode->i_lock)
+		inode_state_set(twin.inode, I_SYNC);
+
+	twin_kick(&twin);
+	flush_delayed_work(&twin.wb->dwork);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 1);
+	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &twin.wb->state));
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&twin.wb->dwork));
+
+	scoped_guard(spinlock, &twin.inode->i_lock)
+		inode_state_clear(twin.inode, I_SYNC);
+	msleep(300);
+	flush_delayed_work(&twin.wb->dwork);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
+	KUNIT_EXPECT_FALSE(test, test_bit(WB_dontcache_left, &twin.wb->state));
+	KUNIT_EXPECT_TRUE(test, mapping_empty(twin.mapping));
+	twin_exit(&twin);
+}
+
+/* What is counted though nothing is dirty goes; what is dirty stays. */
+static void residue_is_taken_out(struct kunit *test)
+{
+	s64 healed = rust_dontcache_healed();
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	twin_write(&twin, 0, 0);
+	wb_stat_mod(twin.wb, WB_DONTCACHE_DIRTY, 7);
+	set_bit(WB_registered, &twin.wb->state);
+	twin_run_flusher(&twin);
+	KUNIT_EXPECT_EQ(test, rust_dontcache_healed(), healed);
+
+	filemap_fdatawrite(twin.mapping);
+	write_inode_now(twin.inode, 1);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 7);
+	twin_run_flusher(&twin);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
+	KUNIT_EXPECT_EQ(test, rust_dontcache_healed(), healed + 7);
+	twin_exit(&twin);
+}
+
 /* As after a direct write: the inode has no wb, and that is no error. */
 static void kick_without_wb_does_nothing(struct kunit *test)
 {
@@ -415,6 +523,8 @@ static void large_folio_counts_its_pages(struct kunit *test)
 
 		set_core(core);
 		twin_init(test, &twin);
+		if (core == CORE_RUST)
+			folio_test_set_dontcache_counted(folio);
 		folio_account_cleaned(folio, twin.wb);
 		twin_snapshot(&twin, 0, &shot);
 		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], -512);
@@ -447,6 +557,9 @@ static void dontcache_twins_exit(struct kunit *test)
 static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE_SLOW(twins_stay_alike),
 	KUNIT_CASE(kick_reaches_the_flusher),
+	KUNIT_CASE(kick_takes_only_its_share),
+	KUNIT_CASE(what_a_kick_leaves_is_tried_again),
+	KUNIT_CASE(residue_is_taken_out),
 	KUNIT_CASE(kick_without_wb_does_nothing),
 	KUNIT_CASE(each_policy_has_its_way),
 	KUNIT_CASE(no_policy_is_none),

@@ -107,8 +107,8 @@ mod tests {
         let locked = folio.lock();
         locked.set_dropbehind();
         assert!(folio.test_dropbehind());
-        assert!(locked.test_clear_dropbehind());
-        assert!(!locked.test_clear_dropbehind());
+        assert!(folio.test_clear_dropbehind());
+        assert!(!folio.test_clear_dropbehind());
         Ok(())
     }
 

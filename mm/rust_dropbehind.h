@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The end of dropbehind where the folio could not be dropped at once: its
- * hooks, as the C that they stand in sees them.
+ * Dropbehind folios: whether they are counted, and what becomes of those that
+ * could not be dropped at once. Hooks, as the C that they stand in sees them.
  */
 #ifndef _LINUX_RUST_DROPBEHIND_H
 #define _LINUX_RUST_DROPBEHIND_H
@@ -10,6 +10,36 @@
 #include <linux/rust_writeback.h>
 
 #ifdef CONFIG_RUST_WRITEBACK
+
+/*
+ * The pages of the folio are in the counter of dirty dropbehind pages: see
+ * rust/kernel/writeback/account.rs. Kconfig keeps the flag from being the
+ * architecture's; where a large folio is split each part inherits it.
+ */
+#define PG_dontcache_counted	PG_arch_3
+
+static inline bool folio_test_dontcache_counted(const struct folio *folio)
+{
+	return test_bit(PG_dontcache_counted, const_folio_flags(folio, 0));
+}
+
+static inline bool folio_test_set_dontcache_counted(struct folio *folio)
+{
+	return test_and_set_bit(PG_dontcache_counted, folio_flags(folio, 0));
+}
+
+static inline bool folio_test_clear_dontcache_counted(struct folio *folio)
+{
+	return test_and_clear_bit(PG_dontcache_counted, folio_flags(folio, 0));
+}
+
+/* Both flags in one look. */
+static inline bool folio_is_dontcache_dirty(const struct folio *folio)
+{
+	const unsigned long both = BIT(PG_dirty) | BIT(PG_dropbehind);
+
+	return (READ_ONCE(*const_folio_flags(folio, 0)) & both) == both;
+}
 
 /* mm/dropbehind_later.rs */
 void rust_drop_later(struct folio *folio);
@@ -29,9 +59,49 @@ static inline void rust_drop_if_left(struct folio *folio)
 		rust_drop_later(folio);
 }
 
+/*
+ * @folio was looked up in @mapping, which takes dropbehind from it unless the
+ * lookup was one of DONTCACHE. Without it, other than in C, the flags are only
+ * read.
+ */
+static __always_inline bool
+rust_filemap_claim(struct folio *folio, struct address_space *mapping,
+		   bool dontcache)
+{
+	if (!rust_writeback_active())
+		return false;
+	if (!dontcache && folio_test_dropbehind(folio))
+		rust_dontcache_claim(folio, mapping);
+	return true;
+}
+
+/* @folio moves to @newfolio. Nobody else has a reference on either. */
+static inline void rust_migrate_dropbehind(struct folio *newfolio,
+					   struct folio *folio)
+{
+	if (!rust_writeback_active())
+		return;
+	if (folio_test_dropbehind(folio))
+		folio_set_dropbehind(newfolio);
+	if (folio_test_clear_dontcache_counted(folio))
+		folio_test_set_dontcache_counted(newfolio);
+}
+
 #else /* CONFIG_RUST_WRITEBACK */
 
 static inline void rust_drop_if_left(struct folio *folio)
+{
+}
+
+static inline bool rust_filemap_claim(struct folio *folio,
+				      struct address_space *mapping,
+				      bool dontcache)
+{
+	return false;
+}
+
+static inline void rust_migrate_dropbehind(struct folio *newfolio,
+					   struct folio *folio)
 {
 }
 

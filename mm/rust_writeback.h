@@ -18,15 +18,22 @@ struct folio;
 #ifdef CONFIG_RUST_WRITEBACK
 
 /* mm/dontcache_counter.rs */
-void rust_dontcache_dirtied(struct bdi_writeback *wb, long nr);
-void rust_dontcache_cleaned(struct bdi_writeback *wb, long nr);
-void rust_dontcache_claimed(struct folio *folio, struct address_space *mapping);
-void rust_dontcache_moved(struct bdi_writeback *old_wb,
-			  struct bdi_writeback *new_wb, long nr);
+void rust_dontcache_dirtied(struct folio *folio, struct address_space *mapping,
+			    struct bdi_writeback *wb, long nr);
+void rust_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
+			    long nr);
+void rust_dontcache_claim(struct folio *folio, struct address_space *mapping);
+void rust_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
+			  struct bdi_writeback *new_wb);
+
+/* mm/dontcache_residue.rs */
+s64 rust_dontcache_heal(struct bdi_writeback *wb);
+s64 rust_dontcache_healed(void);
 
 /* fs/dontcache_kick.rs, exported for file systems that are modules */
 void rust_dontcache_kick(struct address_space *mapping);
 s64 rust_dontcache_consume(struct bdi_writeback *wb);
+bool rust_dontcache_leave(struct bdi_writeback *wb);
 
 /* fs/dontcache_policy.rs, exported as well where file systems need it */
 void rust_dontcache_policy(struct address_space *mapping, loff_t end,
@@ -77,46 +84,39 @@ rust_dontcache_written(struct address_space *mapping, const loff_t *end,
 		rust_dontcache_kick(mapping);
 }
 
-/* A dropbehind folio of @nr pages became dirty on @wb. */
+/*
+ * The dropbehind @folio of @nr pages became dirty on @wb. The caller holds the
+ * lock of @mapping->i_pages, and tags the folio as dirty before it lets go.
+ */
 static __always_inline bool
-rust_account_dontcache_dirtied(struct bdi_writeback *wb, long nr)
+rust_account_dontcache_dirtied(struct folio *folio,
+			       struct address_space *mapping,
+			       struct bdi_writeback *wb, long nr)
 {
 	if (!rust_writeback_active())
 		return false;
-	rust_dontcache_dirtied(wb, nr);
+	rust_dontcache_dirtied(folio, mapping, wb, nr);
 	return true;
 }
 
-/* A dropbehind folio of @nr pages stopped being dirty on @wb. */
+/* The dropbehind @folio of @nr pages stopped being dirty on @wb. */
 static __always_inline bool
-rust_account_dontcache_cleaned(struct bdi_writeback *wb, long nr)
+rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
+			       long nr)
 {
 	if (!rust_writeback_active())
 		return false;
-	rust_dontcache_cleaned(wb, nr);
+	rust_dontcache_cleaned(folio, wb, nr);
 	return true;
 }
 
-/* An ordinary lookup took dropbehind away from @folio of @mapping. */
-static __always_inline bool
-rust_account_dontcache_claimed(struct folio *folio,
-			       struct address_space *mapping)
+/* The inode of @folio, which may be dirty, gets another wb. */
+static __always_inline void
+rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
+			     struct bdi_writeback *new_wb)
 {
-	if (!rust_writeback_active())
-		return false;
-	rust_dontcache_claimed(folio, mapping);
-	return true;
-}
-
-/* The inode of a dirty dropbehind folio of @nr pages gets another wb. */
-static __always_inline bool
-rust_account_dontcache_moved(struct bdi_writeback *old_wb,
-			     struct bdi_writeback *new_wb, long nr)
-{
-	if (!rust_writeback_active())
-		return false;
-	rust_dontcache_moved(old_wb, new_wb, nr);
-	return true;
+	if (rust_writeback_active())
+		rust_dontcache_moved(folio, old_wb, new_wb);
 }
 
 #else /* CONFIG_RUST_WRITEBACK */
@@ -127,29 +127,24 @@ static inline bool rust_writeback_active(void)
 }
 
 static inline bool
-rust_account_dontcache_dirtied(struct bdi_writeback *wb, long nr)
+rust_account_dontcache_dirtied(struct folio *folio,
+			       struct address_space *mapping,
+			       struct bdi_writeback *wb, long nr)
 {
 	return false;
 }
 
 static inline bool
-rust_account_dontcache_cleaned(struct bdi_writeback *wb, long nr)
+rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
+			       long nr)
 {
 	return false;
 }
 
-static inline bool
-rust_account_dontcache_claimed(struct folio *folio,
-			       struct address_space *mapping)
+static inline void
+rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
+			     struct bdi_writeback *new_wb)
 {
-	return false;
-}
-
-static inline bool
-rust_account_dontcache_moved(struct bdi_writeback *old_wb,
-			     struct bdi_writeback *new_wb, long nr)
-{
-	return false;
 }
 
 static inline void

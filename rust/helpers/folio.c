@@ -4,6 +4,7 @@
 #include <linux/mm.h>
 #include <linux/page-flags.h>
 #include <linux/pagemap.h>
+#include <linux/rust_dropbehind.h>
 
 __rust_helper void rust_helper_folio_get(struct folio *folio)
 {
@@ -85,4 +86,28 @@ __rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
 __rust_helper bool rust_helper_folio_test_clear_dropbehind(struct folio *folio)
 {
 	return folio_test_clear_dropbehind(folio);
+}
+
+__rust_helper bool
+rust_helper_folio_is_dontcache_dirty(const struct folio *folio)
+{
+	return folio_is_dontcache_dirty(folio);
+}
+
+__rust_helper bool
+rust_helper_folio_test_dontcache_counted(const struct folio *folio)
+{
+	return folio_test_dontcache_counted(folio);
+}
+
+__rust_helper bool
+rust_helper_folio_test_set_dontcache_counted(struct folio *folio)
+{
+	return folio_test_set_dontcache_counted(folio);
+}
+
+__rust_helper bool
+rust_helper_folio_test_clear_dontcache_counted(struct folio *folio)
+{
+	return folio_test_clear_dontcache_counted(folio);
 }

@@ -24,7 +24,10 @@ use crate::{
         NotThreadSafe,
         Opaque, //
     },
-    writeback::kick, //
+    writeback::{
+        kick,
+        residue, //
+    }, //
 };
 use core::{
     marker::PhantomData,
@@ -47,6 +50,8 @@ pub enum WbState {
     StartAll = bindings::wb_state_WB_start_all,
     /// The flusher is asked to write dirty dropbehind pages.
     StartDontcache = bindings::wb_state_WB_start_dontcache,
+    /// The flusher has left dirty dropbehind pages.
+    DontcacheLeft = bindings::wb_state_WB_dontcache_left,
 }
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
@@ -158,6 +163,16 @@ impl BdiWriteback {
     pub fn add_dontcache_dirty(&self, pages: i64) {
         self.stat(WbStat::DontcacheDirty).add_local(pages);
     }
+
+    /// Has the flusher see to the dirty dropbehind pages when it runs next, as if it had left them.
+    ///
+    /// Context: any.
+    #[inline]
+    pub fn leave_dontcache(&self) {
+        if !self.test(WbState::DontcacheLeft) {
+            self.test_and_set(WbState::DontcacheLeft);
+        }
+    }
 }
 
 impl kick::Wb for BdiWriteback {
@@ -188,8 +203,32 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
+    fn set_left(&self) {
+        self.leave_dontcache();
+    }
+
+    #[inline(always)]
+    fn take_left(&self) -> bool {
+        self.test(WbState::DontcacheLeft) && self.test_and_clear(WbState::DontcacheLeft)
+    }
+
+    #[inline(always)]
     fn dontcache_dirty(&self) -> i64 {
         self.stat_sum(WbStat::DontcacheDirty)
+    }
+}
+
+impl residue::Wb for BdiWriteback {
+    fn dontcache_dirty(&self) -> i64 {
+        self.stat_sum(WbStat::DontcacheDirty)
+    }
+
+    fn dirty(&self) -> i64 {
+        self.stat_sum(WbStat::Reclaimable)
+    }
+
+    fn dirtied(&self) -> i64 {
+        self.stat_sum(WbStat::Dirtied)
     }
 }
 

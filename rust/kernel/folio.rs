@@ -21,6 +21,7 @@ use crate::{
         NotThreadSafe,
         Opaque, //
     },
+    writeback::account, //
 };
 use core::{
     ops::{
@@ -137,6 +138,26 @@ impl Folio {
         unsafe { bindings::folio_test_dropbehind(self.as_raw()) }
     }
 
+    /// Takes the dropbehind flag away, and says whether it was set. A full barrier.
+    ///
+    /// Whoever does this to a folio that may be dirty has to [`settle`] its count.
+    ///
+    /// C counterpart: `folio_test_clear_dropbehind()`.
+    ///
+    /// [`settle`]: crate::writeback::account::settle
+    #[inline]
+    pub fn test_clear_dropbehind(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::folio_test_clear_dropbehind(self.as_raw()) }
+    }
+
+    /// Whether the folio's pages are in the counter of dirty dropbehind pages. Unordered.
+    #[inline]
+    pub fn test_dontcache_counted(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
+        unsafe { bindings::folio_test_dontcache_counted(self.as_raw()) }
+    }
+
     /// Whether anybody holds the folio's lock (`PG_locked`).
     ///
     /// C counterpart: `folio_test_locked()`.
@@ -179,6 +200,26 @@ impl Folio {
         } else {
             None
         }
+    }
+}
+
+impl account::Flags for Folio {
+    #[inline(always)]
+    fn is_dontcache_dirty(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
+        unsafe { bindings::folio_is_dontcache_dirty(self.as_raw()) }
+    }
+
+    #[inline(always)]
+    fn test_and_set_counted(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flag is set atomically.
+        unsafe { bindings::folio_test_set_dontcache_counted(self.as_raw()) }
+    }
+
+    #[inline(always)]
+    fn test_and_clear_counted(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::folio_test_clear_dontcache_counted(self.as_raw()) }
     }
 }
 
@@ -290,15 +331,6 @@ impl LockedFolio {
     pub fn end_dropbehind(&self) {
         // SAFETY: The folio is live and locked by the type invariants.
         unsafe { bindings::rust_end_dropbehind(self.as_raw()) };
-    }
-
-    /// Takes the dropbehind flag away, and says whether it was set.
-    ///
-    /// C counterpart: `folio_test_clear_dropbehind()`.
-    #[inline]
-    pub fn test_clear_dropbehind(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
-        unsafe { bindings::folio_test_clear_dropbehind(self.as_raw()) }
     }
 }
 

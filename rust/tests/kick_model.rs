@@ -63,6 +63,13 @@ impl Wb for Model {
         was
     }
 
+    // The flusher alone looks at what is left: nothing to interleave.
+    fn set_left(&self) {}
+
+    fn take_left(&self) -> bool {
+        false
+    }
+
     fn dontcache_dirty(&self) -> i64 {
         let dirtied: i64 = self
             .dirtied

@@ -120,6 +120,23 @@ impl AddressSpace {
         unsafe { bindings::mapping_can_writeback(self.as_raw()) }
     }
 
+    /// Notes that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`): the flusher seeks
+    /// what a kick is for in such page caches only.
+    ///
+    /// Context: any.
+    #[inline]
+    pub fn mark_dontcache_dirty(&self) {
+        const BIT: usize = bindings::mapping_flags_AS_DONTCACHE_DIRTY as usize;
+        // SAFETY: The page cache is live by the type invariants; its flags are only accessed
+        // atomically. The test keeps their cache line shared.
+        unsafe {
+            let flags = &raw mut (*self.as_raw()).flags;
+            if !bindings::test_bit(BIT, flags) {
+                bindings::test_and_set_bit(BIT, flags);
+            }
+        }
+    }
+
     /// Starts the writeback of dirty pages in `range`, and waits for none.
     ///
     /// What goes wrong is recorded in the page cache, for `fsync()` to tell.

@@ -3,7 +3,13 @@
 //! When a folio counts as dirty and dropbehind.
 //!
 //! Each `bdi_writeback` counts the pages of its dirty dropbehind folios. A folio counts while both
-//! of its flags are set; the counter has to follow every change of either flag:
+//! of its flags are set, and its flags are changed by many without a common lock: it is dirtied
+//! and then accounted, it is cleaned and then accounted, and a lookup takes dropbehind from it at
+//! any moment in between. So what is counted cannot follow from what one of them saw of the flags.
+//!
+//! It follows from a third flag, **counted**: the folio's pages are in the counter. Whoever has
+//! changed one of the two flags calls [`settle`], which makes the third what the two ask for, and
+//! changes the counter only if it was the one that changed the third:
 //!
 //! | change | C counterpart | counter |
 //! | --- | --- | --- |
@@ -12,143 +18,116 @@
 //! | ... or its dirty data is cancelled or truncated | `folio_account_cleaned()` | - pages |
 //! | an ordinary lookup takes dropbehind from a dirty folio | `__filemap_get_folio()` | - pages |
 //! | the inode of a counted folio gets another wb | `inode_do_switch_wbs()` | - old, + new |
+//! | a counted folio moves in memory, or is split | `__folio_migrate_mapping()` | none |
+//!
+//! The counter is the sum over the counted folios at every moment, and when nobody is between a
+//! change and its settling, these are the dirty dropbehind ones. For that,
+//!
+//! - a change of a flag comes **before** the settling looks at both: it is an atomic
+//!   read-modify-write that returns a value, so a full barrier;
+//! - the settling changes `counted` **before** it looks again: another one.
+//!
+//! Of two who settle at a time, the later one to change `counted` has seen the flags after both of
+//! their changes. It is store buffering again, as in the [kick](super::kick).
 
-/// The two flags of a folio that decide whether it counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FolioState {
-    /// The folio has data that its device does not have (`PG_dirty`).
-    pub dirty: bool,
-    /// The folio is to leave the page cache once it is clean (`PG_dropbehind`).
-    pub dropbehind: bool,
+/// What the protocol needs of a folio.
+pub trait Flags {
+    /// Whether the folio is dirty and dropbehind, both at one moment. Unordered by itself.
+    fn is_dontcache_dirty(&self) -> bool;
+
+    /// Sets `counted`, and says whether it was set before. A full barrier.
+    fn test_and_set_counted(&self) -> bool;
+
+    /// Clears `counted`, and says whether it was set before. A full barrier.
+    fn test_and_clear_counted(&self) -> bool;
 }
 
-/// An event in the life of a folio, as far as the counter is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Data was written into the folio: `folio_mark_dirty()`.
-    Dirty,
-    /// The folio's dirty flag goes: for I/O, or because its data is cancelled or truncated.
-    Clean,
-    /// A lookup that did not ask for dropbehind found the folio: it is to stay in the cache.
-    Claim,
-}
-
-impl FolioState {
-    /// A folio that a `RWF_DONTCACHE` write brought into the page cache, before it is dirtied.
-    pub const DROPBEHIND: Self = Self {
-        dirty: false,
-        dropbehind: true,
-    };
-
-    /// Whether the pages of a folio in this state are counted.
-    #[inline]
-    pub const fn counts(self) -> bool {
-        self.dirty && self.dropbehind
-    }
-
-    /// The state that follows from `event`.
-    #[inline]
-    pub const fn after(self, event: Event) -> Self {
-        match event {
-            Event::Dirty => Self {
-                dirty: true,
-                ..self
-            },
-            Event::Clean => Self {
-                dirty: false,
-                ..self
-            },
-            Event::Claim => Self {
-                dropbehind: false,
-                ..self
-            },
+/// Makes `counted` agree with the other flags, one of which the caller has changed, and returns
+/// what that adds to the counter, in folios: 1, 0 or -1.
+///
+/// The caller adds it to the counter of the wb that the folio's inode has, which must not change
+/// between this and that.
+///
+/// Ends as soon as nobody else has changed a flag meanwhile.
+#[inline(always)]
+pub fn settle(folio: &impl Flags) -> i64 {
+    let mut counts = folio.is_dontcache_dirty();
+    let mut change = 0i64;
+    loop {
+        if counts {
+            if folio.test_and_set_counted() {
+                return change;
+            }
+            change = change.wrapping_add(1);
+        } else {
+            if !folio.test_and_clear_counted() {
+                return change;
+            }
+            change = change.wrapping_sub(1);
         }
-    }
-
-    /// What `event` adds to the counter, for a folio of `pages` pages in this state.
-    ///
-    /// Never panics: a folio has far fewer pages than would overflow, and the arithmetic wraps.
-    #[inline]
-    pub const fn change(self, event: Event, pages: i64) -> i64 {
-        match (self.counts(), self.after(event).counts()) {
-            (false, true) => pages,
-            (true, false) => pages.wrapping_neg(),
-            _ => 0,
+        let now = folio.is_dontcache_dirty();
+        if now == counts {
+            return change;
         }
+        counts = now;
     }
 }
 
-/// What the counter of the wb that a counted folio leaves, and that of the wb that it joins, change
-/// by when the folio's inode moves from the one to the other: nothing is lost on the way.
-#[inline]
-pub const fn moved(pages: i64) -> (i64, i64) {
-    (pages.wrapping_neg(), pages)
-}
-
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use core::cell::{Cell, RefCell};
 
-    const STATES: [FolioState; 4] = [
-        FolioState {
-            dirty: false,
-            dropbehind: false,
-        },
-        FolioState {
-            dirty: false,
-            dropbehind: true,
-        },
-        FolioState {
-            dirty: true,
-            dropbehind: false,
-        },
-        FolioState {
-            dirty: true,
-            dropbehind: true,
-        },
-    ];
-
-    #[test]
-    fn only_dirty_and_dropbehind_counts() {
-        assert_eq!(STATES.map(FolioState::counts), [false, false, false, true]);
+    /// A folio whose flags others change: what each look at them finds is given.
+    struct Scripted {
+        looks: RefCell<Vec<bool>>,
+        counted: Cell<bool>,
     }
 
-    #[test]
-    fn each_change_of_a_counted_folio() {
-        let clean = FolioState::DROPBEHIND;
-        let dirty = clean.after(Event::Dirty);
-        assert_eq!(clean.change(Event::Dirty, 512), 512);
-        assert_eq!(dirty.change(Event::Clean, 512), -512);
-        assert_eq!(dirty.change(Event::Claim, 512), -512);
-    }
-
-    #[test]
-    fn what_changes_nothing_is_not_counted() {
-        let buffered = STATES[0];
-        assert_eq!(buffered.change(Event::Dirty, 1), 0);
-        assert_eq!(buffered.after(Event::Dirty).change(Event::Clean, 1), 0);
-        // Dirtied again, claimed while clean, cleaned after it was claimed.
-        let dirty = FolioState::DROPBEHIND.after(Event::Dirty);
-        assert_eq!(dirty.change(Event::Dirty, 1), 0);
-        assert_eq!(FolioState::DROPBEHIND.change(Event::Claim, 1), 0);
-        assert_eq!(dirty.after(Event::Claim).change(Event::Clean, 1), 0);
-    }
-
-    #[test]
-    fn a_move_keeps_the_sum() {
-        let (old, new) = moved(16);
-        assert_eq!((old, new), (-16, 16));
-    }
-
-    #[test]
-    fn no_page_count_panics() {
-        for pages in [i64::MIN, i64::MAX, 0] {
-            for state in STATES {
-                for event in [Event::Dirty, Event::Clean, Event::Claim] {
-                    let _ = state.change(event, pages);
-                }
+    impl Scripted {
+        fn new(counted: bool, looks: &[bool]) -> Self {
+            Self {
+                looks: RefCell::new(looks.iter().rev().copied().collect()),
+                counted: Cell::new(counted),
             }
-            let _ = moved(pages);
         }
+    }
+
+    impl Flags for Scripted {
+        fn is_dontcache_dirty(&self) -> bool {
+            self.looks.borrow_mut().pop().expect("one look too many")
+        }
+        fn test_and_set_counted(&self) -> bool {
+            self.counted.replace(true)
+        }
+        fn test_and_clear_counted(&self) -> bool {
+            self.counted.replace(false)
+        }
+    }
+
+    fn settled(counted: bool, looks: &[bool]) -> (i64, bool) {
+        let folio = Scripted::new(counted, looks);
+        let change = settle(&folio);
+        assert!(folio.looks.borrow().is_empty(), "a look is missing");
+        (change, folio.counted.get())
+    }
+
+    #[test]
+    fn a_change_is_counted_once() {
+        assert_eq!(settled(false, &[true, true]), (1, true));
+        assert_eq!(settled(true, &[false, false]), (-1, false));
+    }
+
+    #[test]
+    fn what_agrees_is_left_alone() {
+        assert_eq!(settled(true, &[true]), (0, true));
+        assert_eq!(settled(false, &[false]), (0, false));
+    }
+
+    #[test]
+    fn a_change_that_is_taken_back_meanwhile_is_none() {
+        assert_eq!(settled(false, &[true, false, false]), (0, false));
+        assert_eq!(settled(true, &[false, true, true]), (0, true));
+        assert_eq!(settled(false, &[true, false, true, true]), (1, true));
     }
 }

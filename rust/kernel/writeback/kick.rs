@@ -35,6 +35,12 @@ pub trait Wb {
     /// Takes the pending request and says whether there was one. A full barrier.
     fn test_and_clear_pending(&self) -> bool;
 
+    /// Notes that pages of a kick are left (`WB_dontcache_left`). Only the flusher looks at it.
+    fn set_left(&self);
+
+    /// Takes that note, and says whether there was one.
+    fn take_left(&self) -> bool;
+
     /// The exact sum of the counter of dirty dropbehind pages. Below zero if it has drifted.
     fn dontcache_dirty(&self) -> i64;
 }
@@ -52,20 +58,36 @@ pub fn kick(wb: &impl Wb) -> bool {
     !wb.is_pending() && wb.has_dirty_io() && !wb.test_and_set_pending()
 }
 
-/// Takes the request, and says how many pages the flusher is to write for it.
+/// Takes the request, and says how many pages the flusher is to write for it or for what an earlier
+/// one has left.
 ///
-/// Zero if there is no request. Zero or less also if no page is counted: the caller writes nothing
+/// Zero if there is neither. Zero or less also if no page is counted: the caller writes nothing
 /// then. The request is taken first, so that a [`kick`] which comes while the pages are written
 /// makes another round.
 ///
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> i64 {
-    if wb.test_and_clear_pending() {
+    // Both are taken.
+    if wb.test_and_clear_pending() | wb.take_left() {
         wb.dontcache_dirty()
     } else {
         0
     }
+}
+
+/// Notes whether the flusher, which is about to rest, leaves dirty dropbehind pages. If it does, it
+/// has to come back soon: a page may have been locked, its inode may have been busy or not been
+/// found, and nobody need ever write to it again.
+///
+/// No C counterpart: there such pages wait for periodic writeback.
+#[inline(always)]
+pub fn leave(wb: &impl Wb) -> bool {
+    let left = wb.dontcache_dirty() > 0;
+    if left {
+        wb.set_left();
+    }
+    left
 }
 
 #[cfg(all(test, not(loom)))]
@@ -78,6 +100,7 @@ mod tests {
     struct Recorder {
         dirty_io: bool,
         pending: Cell<bool>,
+        left: Cell<bool>,
         dirty: i64,
         calls: RefCell<Vec<&'static str>>,
     }
@@ -107,6 +130,12 @@ mod tests {
         fn test_and_clear_pending(&self) -> bool {
             self.call("clear");
             self.pending.replace(false)
+        }
+        fn set_left(&self) {
+            self.left.set(true);
+        }
+        fn take_left(&self) -> bool {
+            self.left.replace(false)
         }
         fn dontcache_dirty(&self) -> i64 {
             self.call("sum");
@@ -177,5 +206,40 @@ mod tests {
         assert!(kick(&wb));
         assert_eq!(consume(&wb), 1);
         assert_eq!(consume(&wb), 0);
+    }
+
+    #[test]
+    fn what_is_left_is_served_without_a_kick() {
+        let wb = Recorder {
+            dirty: 7,
+            ..Recorder::default()
+        };
+        assert!(leave(&wb));
+        assert_eq!(consume(&wb), 7);
+        assert_eq!(consume(&wb), 0);
+    }
+
+    #[test]
+    fn a_kick_and_what_is_left_make_one_round() {
+        let wb = Recorder {
+            dirty_io: true,
+            dirty: 7,
+            ..Recorder::default()
+        };
+        assert!(leave(&wb) && kick(&wb));
+        assert_eq!(consume(&wb), 7);
+        assert_eq!(consume(&wb), 0);
+    }
+
+    #[test]
+    fn nothing_is_left_where_nothing_is_dirty() {
+        for dirty in [0, -7] {
+            let wb = Recorder {
+                dirty,
+                ..Recorder::default()
+            };
+            assert!(!leave(&wb));
+            assert!(!wb.left.get());
+        }
     }
 }
