@@ -113,7 +113,7 @@ def _devices(options: VmOptions, wires: Wires) -> list[str]:
     if options.share:
         share = f"local,id=share,security_model=none,multidevs=remap,path={_escape(options.share)}"
         arguments += ["-fsdev", share, "-device", f"virtio-9p-pci,fsdev=share,mount_tag=share{fast}"]
-    return arguments
+    return [*arguments, *options.devices]
 
 
 def _escape(path: Path) -> str:

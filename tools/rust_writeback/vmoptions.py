@@ -60,6 +60,7 @@ class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
     Programs are static ones, or folders of scripts, which the guest of --icount has in its top folder.
+    Devices are arguments of QEMU for more of them.
     """
 
     core: str = "rust"
@@ -72,6 +73,7 @@ class VmOptions:
     accel: str | None = None
     check_core: bool = True
     programs: tuple[Path, ...] = ()
+    devices: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse what cannot work, in one line that says what can."""

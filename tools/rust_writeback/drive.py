@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A drive with a volatile write cache, for a guest whose power is cut.
+
+QEMU's own image would not do: what QEMU has written is in the host's page cache
+and survives QEMU, flushed or not. So the drive is a server of the NBD protocol,
+which knows of every write whether a flush has followed. When power goes, each
+sector of what was written since the last flush is either old or new, by chance:
+writes are lost, torn and reordered, as a drive may do. It offers no FUA. A
+guest's driver that knows of none sends a flush after such a write instead.
+
+Of the protocol (doc/proto.md of NetworkBlockDevice/nbd) it speaks as little as
+QEMU is content with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import struct
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SECTOR = 512
+
+OPTION_MAGIC = b"IHAVEOPT"
+FIXED_NEWSTYLE, NO_ZEROES = 1, 2
+OPT_ABORT, OPT_GO = 2, 7
+REPLY_MAGIC = 0x3E889045565A9
+REP_ACK, REP_INFO, REP_UNSUPPORTED = 1, 3, 0x80000001
+INFO_EXPORT = 0
+HAS_FLAGS, SEND_FLUSH = 1, 4
+
+REQUEST = struct.Struct(">IHHQQI")
+REQUEST_MAGIC = 0x25609513
+READ, WRITE, DISCONNECT, FLUSH = range(4)
+ANSWER = struct.Struct(">IIQ")
+ANSWER_MAGIC = 0x67446698
+INVALID = 22
+
+
+@dataclass(frozen=True)
+class Write:
+    """What a write has put in the place of what."""
+
+    offset: int
+    old: bytes
+    new: bytes
+
+
+class Drive:
+    """The bytes as they are read now, and how to get back to those that are sure."""
+
+    def __init__(self, size: int, folder: Path) -> None:
+        self.size = size
+        self._unflushed: list[Write] = []
+        self._on = True
+        self._lock = threading.Lock()
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        self._file.truncate(size)
+        self._socket = folder / "drive"
+
+    def __enter__(self) -> Drive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes as they are now."""
+        return os.pread(self._file.fileno(), length, offset)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """A write of whole sectors, which the cache takes."""
+        self._unflushed.append(Write(offset, self.read(offset, len(data)), data))
+        os.pwrite(self._file.fileno(), data, offset)
+
+    def flush(self) -> None:
+        """All that was written is sure from now on."""
+        self._unflushed.clear()
+
+    def try_off(self) -> bool:
+        """Switch off, for the rest of this time of being plugged in, if that would lose anything."""
+        with self._lock:
+            self._on = self._on and not self._unflushed
+            return not self._on
+
+    def forget(self, chance: random.Random) -> tuple[int, int]:
+        """Lose what no flush has made sure of; how many sectors the cache held, and how many are lost."""
+        if not self._unflushed:
+            return 0, 0
+        held = lost = 0
+        doomed = chance.choice(self._unflushed)
+        for write in reversed(self._unflushed):
+            os.pwrite(self._file.fileno(), write.old, write.offset)
+        for write in self._unflushed:
+            # About half of them are torn. One is lost as a whole, or it would not have been a cut.
+            odds = 0.0 if write is doomed else chance.choice((0.0, 0.5, 0.5, 1.0))
+            for start in range(0, len(write.new), SECTOR):
+                held += 1
+                if chance.random() < odds:
+                    os.pwrite(self._file.fileno(), write.new[start : start + SECTOR], write.offset + start)
+                else:
+                    lost += 1
+        self._unflushed.clear()
+        return held, lost
+
+    @contextlib.contextmanager
+    def plugged_in(self) -> Iterator[str]:
+        """Serve one QEMU, which gets the drive as the file of this name."""
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self._socket))
+            listener.listen()
+            self._on = True
+            server = threading.Thread(target=self._serve, args=[listener], daemon=True)
+            server.start()
+            try:
+                yield f"nbd+unix:///?socket={self._socket}"
+            finally:
+                # Wakes who still waits for a QEMU that never came.
+                with contextlib.suppress(OSError):
+                    listener.shutdown(socket.SHUT_RDWR)
+                server.join()
+                self._socket.unlink()
+
+    def _serve(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            peer, _ = listener.accept()
+            with peer:
+                if self._negotiate(peer):
+                    while self._answer(peer):
+                        pass
+
+    def _negotiate(self, peer: socket.socket) -> bool:
+        """Agree on the one export that there is; says whether the peer wants it."""
+        peer.sendall(b"NBDMAGIC" + OPTION_MAGIC + struct.pack(">H", FIXED_NEWSTYLE | NO_ZEROES))
+        _receive(peer, 4)
+        while True:
+            _, option, length = struct.unpack(">8sII", _receive(peer, 16))
+            _receive(peer, length)
+
+            def reply(kind: int, data: bytes = b"", option: int = option) -> None:
+                peer.sendall(struct.pack(">QIII", REPLY_MAGIC, option, kind, len(data)) + data)
+
+            if option == OPT_GO:
+                reply(REP_INFO, struct.pack(">HQH", INFO_EXPORT, self.size, HAS_FLAGS | SEND_FLUSH))
+            reply(REP_ACK if option in (OPT_GO, OPT_ABORT) else REP_UNSUPPORTED)
+            if option in (OPT_GO, OPT_ABORT):
+                return bool(option == OPT_GO)
+
+    def _answer(self, peer: socket.socket) -> bool:
+        """Do what one request asks for; false when there will be no other."""
+        magic, _, kind, cookie, offset, length = REQUEST.unpack(_receive(peer, REQUEST.size))
+        if magic != REQUEST_MAGIC or kind == DISCONNECT:
+            return False
+        written = _receive(peer, length) if kind == WRITE else b""
+        error, data = 0, b""
+        with self._lock:
+            # Without power there is no answer, but no error either.
+            if not self._on:
+                return True
+            if kind == READ:
+                data = self.read(offset, length)
+            elif kind == WRITE:
+                self.write(offset, written)
+            elif kind == FLUSH:
+                self.flush()
+            else:
+                error = INVALID
+        peer.sendall(ANSWER.pack(ANSWER_MAGIC, error, cookie) + data)
+        return True
+
+
+def _receive(peer: socket.socket, length: int) -> bytes:
+    """So many bytes; EOFError when the peer has gone."""
+    data = bytearray()
+    while len(data) < length:
+        piece = peer.recv(length - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)

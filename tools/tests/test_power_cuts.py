@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The drive that forgets what was not flushed, and the check that must find what is lost."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from rust_writeback import paths, power_cuts
+from rust_writeback.drive import SECTOR, Drive
+from rust_writeback.errors import Failure
+
+OLD, NEW = b"o" * SECTOR, b"n" * SECTOR
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The guest's script."""
+    monkeypatch.setenv("NVME", "/dev/null")
+    monkeypatch.syspath_prepend(str(paths.TOOLS / "guest"))
+    monkeypatch.syspath_prepend(str(paths.TOOLS / "guest" / "tests"))
+    return importlib.import_module("power_cuts")
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Drive:
+    return Drive(64 * SECTOR, tmp_path)
+
+
+def test_what_was_flushed_stays(drive: Drive) -> None:
+    drive.write(0, OLD * 8)
+    drive.flush()
+    assert not drive.try_off(), "there is nothing to lose"
+    assert drive.forget(random.Random(1)) == (0, 0)
+    assert drive.read(0, 8 * SECTOR) == OLD * 8
+
+
+def test_what_was_not_is_old_or_new_by_the_sector(drive: Drive) -> None:
+    drive.write(0, OLD * 64)
+    drive.flush()
+    for sector in range(0, 64, 8):
+        drive.write(sector * SECTOR, NEW * 8)
+    assert drive.read(0, 64 * SECTOR) == NEW * 64
+    assert drive.try_off()
+    held, lost = drive.forget(random.Random(1))
+    content = drive.read(0, 64 * SECTOR)
+    sectors = [content[start : start + SECTOR] for start in range(0, len(content), SECTOR)]
+    assert (held, lost) == (64, sectors.count(OLD))
+    assert 0 < lost < 64 and sectors.count(NEW) == held - lost
+
+
+def test_of_two_writes_either_may_be_lost(drive: Drive) -> None:
+    found = set()
+    for seed in range(32):
+        drive.write(0, OLD)
+        drive.flush()
+        drive.write(0, NEW)
+        drive.write(0, b"x" * SECTOR)
+        drive.forget(random.Random(seed))
+        found.add(drive.read(0, 1))
+    assert found == {b"o", b"n", b"x"}
+
+
+def test_a_cut_needs_a_load(drive: Drive, tmp_path: Path) -> None:
+    """Acknowledgements, a counter that moves, and a drive with something to lose."""
+    watch = power_cuts.Watch(drive, tmp_path, moment=0.0)
+    watch.take(b"load 0 0\nload 3 0\n")
+    (tmp_path / "0" / "1").mkdir(parents=True)
+    watch.take(b"load 3 0\n")
+    drive.write(0, NEW)
+    with pytest.raises(power_cuts.PowerCut):
+        watch.take(b"load 0 0\n")
+
+
+def test_no_load_is_a_failure(drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power_cuts, "PATIENCE", -1.0)
+    with pytest.raises(Failure, match="no load to cut"):
+        power_cuts.Watch(drive, tmp_path, moment=0.0).take(b"load 0 0\n")
+
+
+def test_a_warning_is_a_failure(drive: Drive, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="warned"):
+        power_cuts.Watch(drive, tmp_path, moment=0.0).take(b"load 0 512\n")
+
+
+def test_a_file_in_one_of_its_states(load: ModuleType) -> None:
+    states = [b"a" * 9000, b"a" * 5000 + b"b" * 6000, b"a" * 7000]
+    mixed = b"a" * 8192 + b"b" * 808
+    for found in (*states, mixed, b"a" * 8192 + b"\0" * 2000):
+        assert not load.wrong(found, states), len(found)
+
+
+@pytest.mark.parametrize(
+    "found", [b"", b"a" * 6999, b"a" * 5000 + b"b" * 6001, b"a" * 4999 + b"b" * 4001, b"a" * 100 + b"\0" + b"a" * 8899]
+)
+def test_a_file_that_has_lost_something(load: ModuleType, found: bytes) -> None:
+    assert load.wrong(found, [b"a" * 9000, b"a" * 5000 + b"b" * 6000, b"a" * 7000])
+
+
+def test_a_script_repeats(load: ModuleType) -> None:
+    """Who checks knows every step of who writes; there are some of each kind."""
+    first, second = (load.script("1.0.0") for _ in range(2))
+    steps = [next(first) for _ in range(300)]
+    assert steps == [next(second) for _ in range(300)]
+    content, kinds = b"", set()
+    for step in steps:
+        kinds.add("truncate" if step.data is None else "append" if step.offset == len(content) else "overwrite")
+        content = step.do_to(content)
+    assert kinds == {"append", "overwrite", "truncate"}
+    assert {step.flags for step in steps if step.data} == {0, 0x80}
