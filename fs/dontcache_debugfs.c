@@ -40,6 +40,9 @@ static ssize_t policy_write(struct file *file, const char __user *buf,
 		return -EINVAL;
 	if (copy_from_user(name, buf, count))
 		return -EFAULT;
+	/* What follows a NUL must not go unseen. */
+	if (strlen(name) != count)
+		return -EINVAL;
 	err = rust_writeback_set_policy(strim(name));
 	return err ?: count;
 }
