@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Whatever is thrown at the debugfs files and parameters is refused, and they show what they document."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import functools
+import mmap
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import ktap
+from dontcache import DEBUGFS, PAGE, core, file_system, opened
+from walk import address_of, beside
+
+PARAMETERS = Path("/sys/module/rust_writeback/parameters")
+NOBODY = 65534
+SECONDS = 5
+WRITERS = 16
+
+NAMES = "kick|inline|rate-limited|none"
+NUMBER = r"(0|[1-9]\d{0,13})"
+"""No kernel pointer has so few digits, in whatever base."""
+SHOWN = {
+    "core": r"(rust|c)\n",
+    "policy": rf"({NAMES})\n",
+    "dontcache_dirty": rf"((\d+:\d+|[a-z0-9]+-\d+) {NUMBER} {NUMBER}\n)+",
+    "micro": rf"([a-z_]+ {NUMBER}\n)+",
+    "micro_bios": rf"([a-z_0-9]+ {NUMBER}\n)+",
+}
+MODES = {"core": 0o400, "policy": 0o600, "dontcache_dirty": 0o400, "micro": 0o600, "micro_bios": 0o400}
+READ_ONLY = tuple(name for name, mode in MODES.items() if mode == 0o400)
+STILL = ("core", "policy", "dontcache_dirty")
+"""What shows the same twice as long as nobody writes."""
+
+BINARY = random.Random(7).randbytes(PAGE)
+ANYWHERE = {
+    "nothing": b"",
+    "end of line": b"\n",
+    "NUL": b"\0",
+    "31 bytes": b"x" * 31,
+    "32 bytes": b"x" * 32,
+    "a page": b"x" * PAGE,
+    "1 MiB": b"x" * (1 << 20),
+    "binary": BINARY,
+    "short binary": b"\xff\xfe\x80\x01",
+    "format": b"%p %s %n",
+}
+POLICY = {
+    "NUL first": b"\0inline",
+    "NUL between": b"inline\0junk",
+    "NUL last": b"inline\0",
+    "NULs": b"inline" + bytes(20),
+    "long": b"inline" + b" " * PAGE,
+    "two lines": b"inline\nnone\n",
+    "cut off": b"inlin",
+    "upper case": b"INLINE",
+    "high bit": bytes(byte | 0x80 for byte in b"inline"),
+}
+DESCRIPTORS = {
+    b"1.5": errno.EINVAL,
+    b"0x": errno.EINVAL,
+    b"3 4": errno.EINVAL,
+    b"-1": errno.EBADF,
+    b"-2147483648": errno.EBADF,
+    b"2147483647": errno.EBADF,
+    b"2147483648": errno.ERANGE,
+    b"99999999999": errno.ERANGE,
+    b"9" * PAGE: errno.ERANGE,
+}
+"""What is no number of an open file."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+for _call in (_libc.read, _libc.write):
+    _call.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]
+    _call.restype = ctypes.c_ssize_t
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+def error_of(function: Callable[[], object]) -> str:
+    """The name of the error that this ends with."""
+    try:
+        function()
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+    return "no error"
+
+
+def show(name: str, piece: int = PAGE) -> str:
+    """The file, read in pieces of so many bytes."""
+    with opened(DEBUGFS / name, os.O_RDONLY) as fd:
+        return b"".join(iter(lambda: os.read(fd, piece), b"")).decode("latin-1")
+
+
+def write(name: str, data: bytes) -> None:
+    """One write, whole or refused."""
+    with opened(DEBUGFS / name, os.O_WRONLY) as fd:
+        written = os.write(fd, data)
+    assert written == len(data), f"{name} took {written} of {len(data)} bytes"
+
+
+def no_policy() -> str:
+    """The error for what is no policy. With the C core there is no choice."""
+    return "EINVAL" if core() == "rust" else "ENOTSUP"
+
+
+@contextlib.contextmanager
+def unchanged() -> Iterator[None]:
+    """What the files show is the same before and after."""
+    before = {name: show(name) for name in STILL}
+    yield
+    after = {name: show(name) for name in STILL}
+    assert after == before, f"was {before}, is {after}"
+
+
+def all_files_are_known() -> None:
+    """Each file has its mode, and is root's; one that is not tested here is missing below."""
+    found = {path.name: path.stat() for path in DEBUGFS.iterdir()}
+    assert set(STILL) <= set(found) <= set(MODES), f"found {sorted(found)}"
+    for name, stat in found.items():
+        assert stat.st_mode & 0o7777 == MODES[name], f"{name} has mode {stat.st_mode:o}"
+        assert (stat.st_uid, stat.st_gid) == (0, 0), f"{name} is not root's"
+
+
+def they_show_what_is_documented() -> None:
+    """No other byte, however the file is read."""
+    for name in STILL:
+        whole = show(name)
+        assert re.fullmatch(SHOWN[name], whole), f"{name} shows {whole!r}"
+        for piece in (1, 7, 64 * 1024):
+            assert show(name, piece) == whole, f"{name} shows something else in pieces of {piece}"
+        with opened(DEBUGFS / name, os.O_RDONLY) as fd:
+            parts = (os.pread(fd, 3, 1), os.pread(fd, 1, len(whole)), os.pread(fd, 1, 1 << 40))
+        assert parts == (whole[1:4].encode(), b"", b""), f"{name} has {parts} at offsets"
+
+
+def measurements_show_what_is_documented() -> None:
+    """The files of the micro-benchmark, where the kernel has it."""
+    if not (DEBUGFS / "micro").exists():
+        raise ktap.Skip("the kernel has no micro-benchmark")
+    assert error_of(lambda: show("micro")) == "ENODATA", "there is a result before anything was measured"
+    with file_system("ext4", "/dev/ram0") as root, opened(root / "file") as fd:
+        os.pwrite(fd, bytes(1 << 20), 0)
+        write("micro", str(fd).encode())
+    for name in ("micro", "micro_bios"):
+        text = show(name)
+        assert re.fullmatch(SHOWN[name], text), f"{name} shows {text!r}"
+
+
+def others_are_kept_out() -> None:
+    """Not even with the folder's descriptor does another user read or write them."""
+
+    def try_all(folder: int) -> None:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        assert error_of(lambda: os.listdir(DEBUGFS)) == "EACCES"
+        for name in names:
+            for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):
+                got = error_of(functools.partial(os.open, name, flags, dir_fd=folder))
+                assert got == "EACCES", f"opening {name} with {flags} gave {got}"
+        for name in ("core", "policy"):
+            assert error_of(functools.partial(os.open, PARAMETERS / name, os.O_WRONLY)) == "EACCES"
+
+    names = os.listdir(DEBUGFS)
+    with unchanged(), opened(DEBUGFS, os.O_RDONLY | os.O_DIRECTORY) as folder:
+        with beside(functools.partial(try_all, folder)):
+            pass
+
+
+def no_policy_is_taken() -> None:
+    """And the one that was chosen stays, whichever it is."""
+    chosen = NAMES.split("|") if core() == "rust" else ["kick"]
+    try:
+        for name in chosen:
+            if core() == "rust":
+                write("policy", name.encode())
+            for what, data in (ANYWHERE | POLICY).items():
+                with unchanged():
+                    got = error_of(lambda: write("policy", data))
+                assert got == no_policy(), f"{what} gave {got} under {name}"
+    finally:
+        if core() == "rust":
+            write("policy", b"kick")
+
+
+def no_descriptor_is_taken() -> None:
+    """The micro-benchmark wants the number of an open regular file, and starts nothing without one."""
+    if not (DEBUGFS / "micro").exists():
+        raise ktap.Skip("the kernel has no micro-benchmark")
+    before = error_of(lambda: show("micro"))
+    for what, data in ANYWHERE.items():
+        got = error_of(lambda: write("micro", data))
+        assert got == "EINVAL", f"{what} gave {got}"
+    for data, expected in DESCRIPTORS.items():
+        got = error_of(lambda: write("micro", data))
+        assert got == errno.errorcode[expected], f"{data[:20]!r} gave {got}"
+    for path in ("/dev/null", "/tmp", "/dev/ram0"):
+        with opened(path, os.O_RDONLY) as fd:
+            got = error_of(lambda: write("micro", str(fd).encode()))
+        assert got == "EINVAL", f"{path} gave {got}"
+    assert error_of(lambda: show("micro")) == before, "a refused measurement has left a result"
+
+
+def what_is_read_is_not_written() -> None:
+    """Root may open what has no write permission, and gets no further."""
+    for name in READ_ONLY:
+        if (DEBUGFS / name).exists():
+            for what, data in ANYWHERE.items():
+                with unchanged():
+                    got = error_of(lambda: write(name, data))
+                assert got == "EINVAL", f"{what} to {name} gave {got}"
+    for name in ("core", "policy"):
+        path = PARAMETERS / name
+        assert path.stat().st_mode & 0o7777 == 0o444, f"{name} has mode {path.stat().st_mode:o}"
+        assert path.read_text() == show(name), f"the parameter {name} differs from the file"
+        assert error_of(lambda: os.open(path, os.O_WRONLY)) == "EACCES", f"the parameter {name} can be written"
+
+
+def no_offset_helps() -> None:
+    """Neither a negative one nor one beyond the end."""
+    for name in os.listdir(DEBUGFS):
+        with unchanged(), opened(DEBUGFS / name, os.O_RDWR) as fd:
+            for offset in (-1, -PAGE, -(1 << 63)):
+                for call in (lambda: os.pread(fd, 8, offset), lambda: os.pwrite(fd, b"inline", offset)):
+                    assert error_of(call) == "EINVAL", f"{name} at {offset}"
+                assert error_of(lambda: os.lseek(fd, offset, os.SEEK_SET)) == "EINVAL", f"{name} to {offset}"
+            for offset in (1, 1 << 40, (1 << 63) - 1):
+                # A name is written at once, from its first byte.
+                got = error_of(lambda: os.pwrite(fd, b"inline", offset))
+                assert got in ("ESPIPE", "EINVAL"), f"{name} at {offset} gave {got}"
+
+
+def no_pointer_is_followed() -> None:
+    """Reads and writes from nowhere, from the kernel, and across the end of what is mapped."""
+    with mmap.mmap(-1, 2 * PAGE) as mapping:
+        mapping[PAGE - 6 : PAGE] = b"inline"
+        assert _libc.mprotect(address_of(mapping) + PAGE, PAGE, 0) == 0
+        nowhere = {
+            "NULL": 0,
+            "the first page": 8,
+            "the kernel": 0xFFFF888000000000,
+            "no address": 1 << 63,
+            "a page without access": address_of(mapping) + PAGE,
+            "the end of a page": address_of(mapping) + PAGE - 4,
+        }
+        for name in ("policy", "core", "dontcache_dirty"):
+            for what, pointer in nowhere.items():
+                with unchanged(), opened(DEBUGFS / name, os.O_RDWR) as fd:
+                    # Across the end, a read may give what fits before it.
+                    got = _libc.read(fd, pointer, 64)
+                    assert got == -1 or (pointer % PAGE and 0 < got <= 4), f"{name} read {got} bytes into {what}"
+                    assert got > 0 or ctypes.get_errno() == errno.EFAULT, f"{name} into {what}: {ctypes.get_errno()}"
+                    assert _libc.write(fd, pointer, 8) == -1, f"{name} took 8 bytes from {what}"
+                    told = errno.errorcode[ctypes.get_errno()]
+                    assert told in ("EFAULT", "EINVAL", no_policy()), f"{name} from {what}: {told}"
+                    if name == "policy" and core() == "rust":
+                        assert told == "EFAULT", f"{name} from {what}: {told}"
+
+
+def write_anything(seed: int) -> None:
+    """Names and garbage in turn; each is taken or refused as it deserves."""
+    noise = random.Random(seed)
+    names = [name.encode() for name in NAMES.split("|")]
+    garbage = [*ANYWHERE.values(), *POLICY.values()]
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        bad = noise.choice(garbage)
+        got = error_of(lambda: write("policy", bad))
+        assert got == no_policy(), f"{bad[:20]!r} gave {got}"
+        got = error_of(functools.partial(write, "policy", noise.choice(names)))
+        assert got == ("no error" if core() == "rust" else "ENOTSUP"), f"a policy gave {got}"
+
+
+def many_at_once() -> None:
+    """Whoever reads meanwhile sees one policy, whole."""
+    seen = set()
+    try:
+        with contextlib.ExitStack() as stack:
+            for seed in range(WRITERS):
+                stack.enter_context(beside(functools.partial(write_anything, seed)))
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                text = show("policy")
+                assert re.fullmatch(SHOWN["policy"], text), f"the policy is {text!r}"
+                seen.add(text.strip())
+    finally:
+        if core() == "rust":
+            write("policy", b"kick")
+    expected = set(NAMES.split("|")) if core() == "rust" else {"kick"}
+    assert seen == expected, f"only {sorted(seen)} were seen"
+
+
+CASES = (
+    all_files_are_known,
+    they_show_what_is_documented,
+    measurements_show_what_is_documented,
+    others_are_kept_out,
+    no_policy_is_taken,
+    no_descriptor_is_taken,
+    what_is_read_is_not_written,
+    no_offset_helps,
+    no_pointer_is_followed,
+    many_at_once,
+)
+
+if __name__ == "__main__":
+    ktap.main("bad_input", [(case.__name__, case) for case in CASES])
