@@ -164,24 +164,25 @@ def find_scripts(names: Sequence[str]) -> list[Path]:
     return scripts
 
 
-def run(names: Sequence[str] = (), cores: Sequence[str] = ("rust", "c")) -> Counts:
-    """Run the scripts on the cores and print what was wrong."""
+def run(names: Sequence[str] = (), cores: Sequence[str] = ("rust", "c"), append: str = "") -> Counts:
+    """Run the scripts on the cores, with more kernel parameters, and print what was wrong."""
     counts = Counts()
     scripts = find_scripts(names)
     for core in cores:
-        counts.add(run_core(core, scripts, OPTIONS))
+        counts.add(run_core(core, scripts, replace(OPTIONS, append=append)))
     for problem in counts.problems:
         print(f"guest: failed: {problem}", flush=True)
     return counts
 
 
 def main(arguments: list[str]) -> int:
-    """python3 -m rust_writeback.guest_tests [--core rust|c] [NAME ...]"""
+    """python3 -m rust_writeback.guest_tests [--core rust|c] [--append load_seconds=600] [NAME ...]"""
     parser = argparse.ArgumentParser(prog="guest-tests", description=__doc__)
     parser.add_argument("--core", choices=("rust", "c"), action="append", help="run on this core only")
+    parser.add_argument("--append", default="", help="more kernel parameters, which a script may look at")
     parser.add_argument("names", nargs="*", metavar="NAME", help="run only the scripts whose name holds this")
     known = parser.parse_args(arguments)
-    counts = run(known.names, known.core or ("rust", "c"))
+    counts = run(known.names, known.core or ("rust", "c"), known.append)
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
     return 1 if counts.failed or not counts.passed else 0
 
