@@ -18,6 +18,10 @@ run test:
 kernel kunit lint audit micro:
 	@tools/enter python3 -m rust_writeback $@
 
+## conformance: what DONTCACHE promises, tried on both cores; ARGS=--help has more
+conformance:
+	@tools/enter python3 -m rust_writeback $@ $(ARGS)
+
 ## bench: every scenario on both cores until the intervals are narrow; ARGS=--help has more
 ## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
 # With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
@@ -45,4 +49,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare kernel kunit lint audit micro vm clean help
+.PHONY: run test bench compare conformance kernel kunit lint audit micro vm clean help

@@ -17,6 +17,7 @@ TARGETS = {
     "test": ("tests", "run all tests"),
     "kernel": ("kernel", "build build/bzImage and build/.config"),
     "kunit": ("kunit", "run the KUnit suites"),
+    "conformance": ("conformance", "try what DONTCACHE promises on both cores"),
     "micro": ("micro", "count the instructions of single operations on both cores"),
     "lint": ("lint", "run the linters"),
     "audit": ("audit", "list what is unsafe, and why it is sound"),

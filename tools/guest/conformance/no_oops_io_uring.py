@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""io_uring, buffers fixed and not, with and without a kernel thread that submits."""
+
+from __future__ import annotations
+
+import itertools
+
+from dontcache import file_system, remount, run, trace
+from row import Verdict, main, tried
+
+FIO = [
+    "fio", "--name=verify", "--filename=/tmp/mnt/verify", "--ioengine=io_uring", "--iodepth=16", "--rw=randwrite",
+    "--bsrange=4k-128k", "--size=8m", "--verify=crc32c", "--verify_state_save=0", "--randseed=7", "--minimal",
+]  # fmt: skip
+
+
+def io_uring() -> Verdict:
+    runs = 0
+    for kind, fixed, thread in itertools.product(("ext4", "xfs"), (0, 1), (0, 1)):
+        with file_system(kind), trace("writeback/writeback_start") as lines:
+            run(*FIO, "--uncached=1", "--do_verify=0", f"--fixedbufs={fixed}", f"--sqthread_poll={thread}")
+            tried(any("reason=dontcache" in line for line in lines()), "a DONTCACHE write by io_uring")
+            remount(kind)
+            run(*FIO, "--verify_only=1")
+        runs += 1
+    return Verdict(True, f"{runs} runs of fio, verified after a remount")
+
+
+if __name__ == "__main__":
+    main(io_uring)

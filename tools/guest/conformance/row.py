@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the rows of the conformance table share: how one ends, and how the counter is read.
+
+A row that cannot be run, or that has not tried what it is there for, raises; only a row that has tried
+it tells whether the promise was kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dontcache import NVME, counter
+
+KIB = 1 << 10
+SHORT = os.environ.get("CONFORMANCE") == "short"
+"""As a part of all tests: little time for what is a matter of luck."""
+
+QUIET = 0.2
+"""Seconds between two readings of the counter that have to agree."""
+
+
+class Verdict(NamedTuple):
+    """Whether the promise was kept, and the figures that show it."""
+
+    kept: bool
+    figures: str
+
+
+def main(row: Callable[[], Verdict]) -> None:
+    """Runs the row and tells what came of it."""
+    kept, figures = row()
+    print(json.dumps({"kept": kept, "figures": figures}), flush=True)
+
+
+def tried(happened: object, what: str) -> None:
+    """Raises unless the row has come to what it is there for."""
+    if not happened:
+        raise AssertionError(f"not tried: {what}")
+
+
+def quiet_counter(device: str = NVME, seconds: float = 10) -> tuple[int, int]:
+    """The counter and what is there, once two readings agree; the last ones if they never do."""
+    deadline = time.monotonic() + seconds
+    before = counter(device)
+    while True:
+        time.sleep(QUIET)
+        now = counter(device)
+        if now == before or time.monotonic() > deadline:
+            return now
+        before = now
+
+
+def synced_counter(device: str = NVME) -> tuple[int, int]:
+    """The counter when all is written: nothing is dirty, and nothing should be counted."""
+    os.sync()
+    counted, there = quiet_counter(device)
+    tried(there == 0, f"a quiet moment: {there} dirty pages are left after sync")
+    return counted, there
+
+
+def waited(condition: Callable[[], bool], seconds: float) -> float | None:
+    """The seconds until the condition held; None if it did not in time."""
+    begin = time.monotonic()
+    while not condition():
+        if time.monotonic() - begin > seconds:
+            return None
+        time.sleep(0.005)
+    return time.monotonic() - begin

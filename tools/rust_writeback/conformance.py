@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make conformance: what DONTCACHE promises, each promise tried on the C and on the Rust core.
+
+A row is a script in tools/guest/conformance/: its name begins with the promise, its docstring says
+what is tried. It ends with a line of JSON, {"kept": bool, "figures": str}, or was not run. When a row
+takes the guest with it that is the row's result, and the rows after it get a new guest. The command
+fails when Rust breaks a promise, and when a row was not run on either core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import fnmatch
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from . import kernel, machine, paths, vm
+from .errors import Failure, run_main
+from .guest_tests import OPTIONS, Counts
+from .steps import write_whole
+
+GUEST = paths.TOOLS / "guest"
+ROWS = GUEST / "conformance"
+SECONDS = 240
+"""How long one row may take; it is slow without KVM."""
+
+CORES = {"c": "C", "rust": "Rust"}
+
+PROMISES = {
+    "no_oops": "no oops",
+    "exact_counter": "exact counter",
+    "complete_drop": "complete drop",
+    "no_lost_kick": "no lost kick",
+    "only_its_share": "only its share",
+    "bounded_wait": "bounded wait",
+}
+"""What the name of a row begins with, and what it promises."""
+
+KEPT, BROKEN, HANG, WARNED, NOT_RUN = "kept", "broken", "hang", "warned", "not run"
+
+DRIVER = (
+    "cd /share/conformance || exit; export PYTHONPATH=/share/conformance:/share/tests; for row; do"
+    r" printf '\000begin %s\n' $row;"
+    f" timeout -k 10 {SECONDS} python3 -P $row.py 2>&1; status=$?; read -r taint </proc/sys/kernel/tainted;"
+    r" printf '\000end %s %s\n' $status $taint; done"
+)
+"""Runs the rows in turn. A NUL, which no row prints, marks where each begins and ends."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A promise, and what is tried to break it."""
+
+    name: str
+    promise: str
+    tried: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a row on one core: a verdict, the figures or words behind it, the seconds it took."""
+
+    verdict: str
+    figures: str
+    seconds: float = 0.0
+
+
+Results = dict[str, Result]
+"""By the name of the row."""
+
+
+def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
+    """The rows, in the order of the promises: all of them, or those whose name matches a pattern."""
+    rows = []
+    for prefix, promise in PROMISES.items():
+        for script in sorted(ROWS.glob(f"{prefix}_*.py")):
+            said = ast.get_docstring(ast.parse(script.read_text()))
+            if not said:
+                raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
+            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip(".")))
+    chosen = [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
+    if not chosen:
+        raise Failure(f"no row matches {' '.join(patterns)}; --list has them all")
+    return chosen
+
+
+def judge(output: str, status: int) -> tuple[str, str]:
+    """The verdict of a row that has ended, by itself or because its time was over, and its figures."""
+    lines = output.split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    if status in (124, 137):
+        return HANG, f"not done after {SECONDS} s; its last words: {last}"
+    try:
+        told = json.loads(last)
+        kept, figures = told["kept"], str(told["figures"])
+    except (ValueError, KeyError, TypeError):
+        return NOT_RUN, last
+    if status or not isinstance(kept, bool):
+        return NOT_RUN, f"exited with {status}"
+    return KEPT if kept else BROKEN, figures
+
+
+@dataclass
+class _Run:
+    """What the driver's output says, row by row."""
+
+    core: str
+    say: Callable[[str], None]
+    results: Results = field(default_factory=dict)
+    taint: int = 0
+    _pending: bytearray = field(default_factory=bytearray)
+    _row: str = ""
+    _begin: float = 0.0
+
+    def take(self, data: bytes) -> None:
+        """Consume output as it comes; note a row once it has ended."""
+        self._pending += data
+        while match := re.search(rb"\0(begin|end) (.*)\n", self._pending):
+            mark, words = match[1].decode(), match[2].decode()
+            text = self._pending[: match.start()].decode(errors="replace")
+            del self._pending[: match.end()]
+            if mark == "begin":
+                self._row, self._begin = words, time.monotonic()
+                continue
+            status, taint = (int(number) for number in words.split())
+            verdict, figures = judge(text, status)
+            if taint & ~self.taint & vm.TAINT_WARN:
+                verdict, figures = WARNED, f"the kernel warned; {figures}"
+            if verdict == NOT_RUN:
+                sys.stderr.write(text)
+            self.taint = taint
+            self._note(verdict, figures)
+
+    def died(self, kind: str, reason: str) -> None:
+        """The guest went away: that is what came of the row."""
+        self._note(kind, reason)
+        self._pending.clear()
+        self.taint = 0
+
+    def _note(self, verdict: str, figures: str) -> None:
+        if self._row:
+            result = Result(verdict, figures, round(time.monotonic() - self._begin, 1))
+            self.results[self._row] = result
+            self.say(f"{CORES[self.core]}: {self._row}: {verdict}: {figures} ({result.seconds:.0f} s)")
+        self._row = ""
+
+
+def run_core(core: str, rows: Sequence[Row], short: bool = False, say: Callable[[str], None] = print) -> Results:
+    """All rows on one core, in one boot unless one of them kills the guest."""
+    run = _Run(core, say)
+    options = vm.VmOptions(core=core, nvme=OPTIONS.nvme, share=GUEST)
+    while left := [row.name for row in rows if row.name not in run.results]:
+        before = len(run.results)
+        command = ["env", f"CONFORMANCE={'short' if short else 'whole'}", "sh", "-c", DRIVER, "driver", *left]
+        try:
+            result = vm.run(options, command, stdout=run.take)
+        except vm.VmFailure as failure:
+            run.died(failure.kind, str(failure))
+        else:
+            if len(run.results) - before < len(left):
+                run.died(NOT_RUN, f"the driver ended early with status {result.status}; see {result.console}")
+        if len(run.results) == before:
+            raise Failure(f"the guest of the {core} core ran no row; see the newest log in build/log")
+    return {row.name: run.results[row.name] for row in rows}
+
+
+def problems(results: Mapping[str, Results]) -> list[str]:
+    """What makes the command fail: a promise that Rust breaks, a row that was not run."""
+    return [
+        f"{name} on {CORES[core]}: {result.verdict}: {result.figures}"
+        for core, of_core in results.items()
+        for name, result in of_core.items()
+        if result.verdict == NOT_RUN or (core == "rust" and result.verdict != KEPT)
+    ]
+
+
+def short() -> Counts:
+    """All rows on the Rust core, as far as they go in little time: a stage of make test."""
+    counts = Counts()
+    rows = find_rows()
+    results = run_core("rust", rows, short=True)
+    for problem in problems({"rust": results}):
+        counts.fail(f"conformance: {problem}")
+    counts.passed = len(rows) - counts.failed
+    return counts
+
+
+def table(rows: Sequence[Row], results: Mapping[str, Results]) -> list[list[str]]:
+    """The lines of the table: promise, what was tried, and a verdict and figures of each core."""
+    lines = []
+    for row in rows:
+        line = [row.promise, f"{row.tried} ({row.name})"]
+        for of_core in results.values():
+            result = of_core[row.name]
+            line += [result.verdict, result.figures]
+        lines.append(line)
+    return lines
+
+
+def headings(cores: Sequence[str]) -> list[str]:
+    """What stands above the columns of the table."""
+    return ["promise", "tried", *(text for core in cores for text in (CORES[core], f"figures of {CORES[core]}"))]
+
+
+def markdown(rows: Sequence[Row], results: Mapping[str, Results], setup: Mapping[str, Any]) -> str:
+    """The table, and below it what was run."""
+    above = headings(list(results))
+    lines = [above, ["---"] * len(above), *table(rows, results)]
+    body = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+    return f"# What DONTCACHE promises\n\n{body}\n\n{', '.join(f'{key} {value}' for key, value in setup.items())}\n"
+
+
+def show(console: Console, rows: Sequence[Row], results: Mapping[str, Results]) -> None:
+    """Print the table."""
+    shown = Table(box=box.SIMPLE_HEAD, show_lines=True)
+    for heading in headings(list(results)):
+        shown.add_column(heading)
+    for line in table(rows, results):
+        shown.add_row(*line, style="bold red" if "rust" in results and line[-2] != KEPT else None)
+    console.print(shown)
+
+
+def main(arguments: list[str]) -> int:
+    """Try the rows on both cores, print, write build/conformance/, judge."""
+    parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows that match, as exact_counter_*")
+    parser.add_argument("--list", action="store_true", help="say what rows there are")
+    parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
+    parser.add_argument("--short", action="store_true", help="as make test does: less time for what is a matter of luck")
+    parser.add_argument("--report", type=Path, default=paths.BUILD / "conformance", help="where the table goes")
+    options = parser.parse_args(arguments)
+    rows = find_rows(options.only)
+    if options.list:
+        for row in rows:
+            print(f"{row.name:40} {row.promise}: {row.tried}")
+        return 0
+    machine.polite()
+    kernel.ensure()
+    cores = [core for core in CORES if core in (options.core or CORES)]
+    results = {core: run_core(core, rows, options.short) for core in cores}
+    setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "rows": "short" if options.short else "whole"}
+    document = {
+        "format": 1,
+        "setup": setup,
+        "rows": [
+            asdict(row) | {"results": {core: asdict(of_core[row.name]) for core, of_core in results.items()}} for row in rows
+        ],
+    }
+    show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), rows, results)
+    write_whole(options.report / "conformance.md", markdown(rows, results, setup))
+    write_whole(options.report / "conformance.json", json.dumps(document, indent=1) + "\n")
+    wrong = problems(results)
+    for problem in wrong:
+        print(f"failed: {problem}", flush=True)
+    for core, of_core in results.items():
+        print(f"{CORES[core]}: {sum(result.verdict == KEPT for result in of_core.values())} of {len(rows)} rows kept")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))
