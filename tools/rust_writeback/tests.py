@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from . import compile_fail, guest_tests, host_tests, kernel, kunit, lint, power_cuts, unchanged
+from . import compile_fail, conformance, guest_tests, host_tests, kernel, kunit, lint, power_cuts, unchanged
 from .errors import Failure
 from .guest_tests import Counts
 
@@ -52,6 +52,7 @@ STAGES: list[tuple[str, Callable[[], Counts]]] = [
     ("KUnit", kunit.run),
     ("guest tests", guest_tests.run),
     ("power cuts", power_cuts.run),
+    ("what DONTCACHE promises", conformance.short),
 ]
 
 

@@ -23,6 +23,10 @@ QUIET = 0.2
 """Seconds between two readings of the counter that have to agree."""
 
 
+BOUND = 5
+"""Seconds within which a kick has to be served, whatever else there is to do."""
+
+
 class Verdict(NamedTuple):
     """Whether the promise was kept, and the figures that show it."""
 
@@ -70,3 +74,8 @@ def waited(condition: Callable[[], bool], seconds: float) -> float | None:
             return None
         time.sleep(0.005)
     return time.monotonic() - begin
+
+
+def told_wait(took: float | None) -> str:
+    """How long a kick took to be served, in words."""
+    return f"not written in {BOUND} s" if took is None else f"written after {took * 1000:.0f} ms"

@@ -67,8 +67,12 @@ def read_back(fd: int, content: bytes | bytearray, piece: int) -> None:
     assert not pages, f"{pages} pages are cached after reads of {piece} bytes"
 
 
-def nothing_stays(device: Device, kind: str) -> None:
-    """New data, the same places again, unaligned appends: each is on the device and not in the cache."""
+def left_cached(device: Device, kind: str) -> dict[str, int]:
+    """The pages that stay in the cache, by the step that left them.
+
+    New data, the same places again, unaligned appends: each is on the device, and is read back with
+    DONTCACHE.
+    """
     noise, content = random.Random(7), bytearray()
     left: dict[str, int] = {}
     with device() as node, target(kind, node) as fd:
@@ -83,7 +87,12 @@ def nothing_stays(device: Device, kind: str) -> None:
             for piece in (64 * KIB, len(content)):
                 read_back(fd, content, piece)
         until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
-    found = {step: pages for step, pages in left.items() if pages}
+    return {step: pages for step, pages in left.items() if pages}
+
+
+def nothing_stays(device: Device, kind: str) -> None:
+    """No page that was written with DONTCACHE stays in the cache."""
+    found = left_cached(device, kind)
     reasons = {known_in_c(device, kind, step, pages) for step, pages in found.items()}
     if found and core() == "c" and all(reasons):
         raise ktap.Skip(f"{'; '.join(sorted(reasons))}; pages left: {found}")

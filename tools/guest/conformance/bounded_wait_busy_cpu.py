@@ -1,0 +1,17 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""fdatasync of DONTCACHE writes while a real-time task has the CPU of the drive's interrupts."""
+
+from __future__ import annotations
+
+from row import Verdict, main
+from test_dontcache_latency import in_time, told, waits_beside_busy_tasks
+
+
+def busy_cpu() -> Verdict:
+    dontcache, buffered = waits_beside_busy_tasks()
+    return Verdict(in_time(dontcache, buffered), f"the longest of 100: {told(dontcache, buffered)}")
+
+
+if __name__ == "__main__":
+    main(busy_cpu)

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Pages that somebody else has read, mapped or written between the write and its writeback stay."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+
+from dontcache import PAGE, cached_pages, file_system, flusher_behind, opened, pattern, write_dontcache
+from exactness import PIECE
+from row import Verdict, main, tried, waited
+
+PAGES = PIECE // PAGE
+
+
+def not_others() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root, opened(root / "file") as fd:
+            with flusher_behind():
+                for offset in range(0, 4 * PIECE, PIECE):
+                    write_dontcache(fd, offset, pattern(offset, PIECE))
+                os.pread(fd, PAGE, 0)
+                with mmap.mmap(fd, PIECE, offset=PIECE) as mapping:
+                    mapping[0]  # maps the page
+                os.pwrite(fd, b"ordinary", 2 * PIECE)
+                tried(cached_pages(fd) == 4 * PAGES, "pages that are all there before they are written")
+            os.fsync(fd)
+            # Pages of a folio go or stay together, so that one page says it of them.
+            waited(lambda: cached_pages(fd, PIECE, 3 * PIECE) == 0, 5)
+            time.sleep(0.1)
+            stay = {
+                name: cached_pages(fd, PAGE, number * PIECE) for number, name in enumerate(("read", "mapped", "written"))
+            }
+            own = cached_pages(fd, PIECE, 3 * PIECE)
+        kept &= all(stay.values()) and not own
+        words = ", ".join(f"{name} {'stays' if pages else 'is gone'}" for name, pages in stay.items())
+        figures.append(f"{kind} what was {words}; {own} of the writer's own pages left")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(not_others)

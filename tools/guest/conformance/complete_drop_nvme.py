@@ -1,0 +1,12 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Writes, overwrites and unaligned appends on a drive that completes in its interrupt (NVMe), bare and with file systems."""
+
+from __future__ import annotations
+
+from devices import nvme
+from dropping import drop_on
+from row import main
+
+if __name__ == "__main__":
+    main(lambda: drop_on(nvme, "bare", "ext4", "xfs"))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""An inode that changes its writeback domain while a DONTCACHE writer's pages are dirty."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dontcache import MIB, cachestat, cgroup, file_system, flusher_behind, in_cgroup, opened, trace, write_dontcache
+from row import KIB, tried
+
+KEPT_DIRTY = 256 * KIB
+"""The start of the file, which nobody but the flusher writes."""
+ROUND = 64 * KIB
+ATTEMPTS = 10
+SECONDS = 0.7
+"""How long the flusher can be held back at once."""
+
+SYNC_FILE_RANGE_WRITE = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+
+
+def start_writeback(fd: int, offset: int, length: int) -> None:
+    """Starts the writeback of a range: the caller does, and the flusher has no part in it."""
+    if _libc.sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE):
+        raise OSError(ctypes.get_errno(), "sync_file_range")
+
+
+def write_as_foreigner(group: Path, path: Path, moved: Callable[[], bool]) -> None:
+    """Dirties the start of the file, and has the kernel see a foreign writer until it moves the inode."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.sched_setaffinity(0, {1})
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    deadline = time.monotonic() + SECONDS
+    with opened(path) as fd:
+        write_dontcache(fd, 0, bytes(KEPT_DIRTY))
+        offset = KEPT_DIRTY
+        while not moved() and time.monotonic() < deadline:
+            write_dontcache(fd, offset, bytes(ROUND))
+            start_writeback(fd, offset, ROUND)
+            offset += ROUND
+            time.sleep(0.002)
+
+
+def spin_beside(function: Callable[[], None]) -> None:
+    """Runs the function in a child process and does not sleep meanwhile."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            function()
+            status = 0
+        finally:
+            os._exit(status)
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        pass
+    assert ended[1] == 0, "the foreign writer failed"
+
+
+@contextmanager
+def moved_while_dirty(kind: str) -> Iterator[int]:
+    """A file whose inode has moved to another wb with dirty DONTCACHE pages, for which the first was kicked.
+
+    The flusher is held back as long as the body does not sleep.
+    """
+
+    def make() -> None:
+        with opened(root / "file") as fd:
+            write_dontcache(fd, 0, bytes(MIB))
+            os.fsync(fd)
+
+    with file_system(kind) as root, cgroup("first") as first, cgroup("second") as second:
+        path = root / "file"
+        in_cgroup(first, make)
+        with opened(path) as fd, trace("writeback/inode_switch_wbs") as lines:
+
+            def moved() -> bool:
+                return bool(lines())
+
+            for _ in range(ATTEMPTS):
+                with flusher_behind():
+                    spin_beside(lambda: write_as_foreigner(second, path, moved))
+                    if moved():
+                        tried(cachestat(fd, KEPT_DIRTY).dirty, "dirty pages of an inode that moves")
+                        yield fd
+                        return
+                os.sync()
+        tried(False, "an inode that moves")

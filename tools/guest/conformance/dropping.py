@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the rows of the complete drop share."""
+
+from __future__ import annotations
+
+from devices import Device
+from row import Verdict
+from test_dontcache_devices import left_cached
+
+
+def drop_on(device: Device, *kinds: str) -> Verdict:
+    """What stays in the cache of writes, overwrites and unaligned appends."""
+    left = {kind: left_cached(device, kind) for kind in kinds}
+    figures = [f"{kind} {', '.join(f'{step} {pages}' for step, pages in found.items()) or 'none'}" for kind, found in left.items()]
+    return Verdict(not any(left.values()), f"pages left: {'; '.join(figures)}")

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A CPU that goes away after it has counted pages as dirty, which another one cleans."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dontcache import opened
+from exactness import dirty, exact_after
+from row import main
+from test_dontcache_devices_faults import CPU1
+from walk import beside
+
+
+def on_cpu1(path: Path) -> None:
+    """Writes another file on the CPU that will go."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.sched_setaffinity(0, {1})
+    with opened(path.with_name("other")) as fd:
+        dirty(fd)
+
+
+def unplug(fd: int, path: Path) -> None:
+    with beside(lambda: on_cpu1(path)):
+        pass
+    CPU1.write_text("0")
+    assert CPU1.read_text() == "0\n"
+    try:
+        os.fsync(fd)
+    finally:
+        CPU1.write_text("1")
+
+
+if __name__ == "__main__":
+    main(lambda: exact_after("unplugged", unplug))

@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Invalidation of dirty pages: drop_caches, POSIX_FADV_DONTNEED, an O_DIRECT write over them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from dontcache import MIB, counter, opened
+from exactness import exact_after
+from row import main, tried
+
+
+def invalidate(fd: int, path: Path) -> None:
+    before = counter()
+    Path("/proc/sys/vm/drop_caches").write_text("3")
+    os.posix_fadvise(fd, 0, MIB, os.POSIX_FADV_DONTNEED)
+    with opened(path, os.O_RDWR | os.O_DIRECT) as direct:
+        os.pwritev(direct, [mmap.mmap(-1, MIB)], 2 * MIB)
+    tried(counter()[1] < before[1], "dirty pages that are invalidated")
+
+
+if __name__ == "__main__":
+    main(lambda: exact_after("invalidated", invalidate))

@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Stores through a mapping into pages that are dirty for DONTCACHE already."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+from dontcache import PAGE
+from exactness import PIECE, SIZE, exact_after
+from row import main
+
+
+def store(fd: int, path: Path) -> None:
+    with mmap.mmap(fd, SIZE) as mapping:
+        for offset in range(0, SIZE, PIECE + PAGE):
+            mapping[offset : offset + 8] = b"mapped!!"
+
+
+if __name__ == "__main__":
+    main(lambda: exact_after("mapped", store))

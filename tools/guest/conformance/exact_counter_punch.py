@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A hole that is punched into dirty pages, its ends inside of pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dontcache import MIB, counter, run
+from exactness import exact_after
+from row import main, tried
+
+
+def punch(fd: int, path: Path) -> None:
+    before = counter()
+    run("fallocate", "--punch-hole", "--offset", str(MIB + 5), "--length", str(MIB), path)
+    tried(counter()[1] < before[1], "dirty pages in the hole")
+
+
+if __name__ == "__main__":
+    main(lambda: exact_after("punched", punch))

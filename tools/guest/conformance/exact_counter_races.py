@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""DONTCACHE writers beside ordinary writers, mappings, invalidation and syncs of the same pages."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from domain import start_writeback
+from dontcache import MIB, PAGE, counter, file_system, opened, write_dontcache
+from exactness import told
+from row import KIB, SHORT, Verdict, main, synced_counter, tried
+from walk import beside
+
+SECONDS = 3 if SHORT else 10
+SIZE = MIB
+
+
+def dontcache(fd: int, at: int) -> None:
+    write_dontcache(fd, at, bytes(random.choice((PAGE, 64 * KIB))))
+
+
+def ordinary(fd: int, at: int) -> None:
+    os.pwrite(fd, b"ordinary", at)
+
+
+def mapped(fd: int, at: int) -> None:
+    with mmap.mmap(fd, SIZE) as mapping:
+        for place in range(at, SIZE, 16 * PAGE):
+            mapping[place] = 1
+
+
+def clean(fd: int, at: int) -> None:
+    start_writeback(fd, at, 16 * PAGE)
+    os.posix_fadvise(fd, at, 16 * PAGE, os.POSIX_FADV_DONTNEED)
+
+
+def sync(fd: int, at: int) -> None:
+    os.fdatasync(fd)
+
+
+def repeat(path: Path, seed: int, action: Callable[[int, int], None]) -> None:
+    """Does it somewhere in the file, again and again."""
+    random.seed(seed)
+    deadline = time.monotonic() + SECONDS
+    with opened(path) as fd:
+        while time.monotonic() < deadline:
+            action(fd, random.randrange(SIZE // PAGE) * PAGE)
+
+
+def races() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root:
+            path = root / "file"
+            path.write_bytes(bytes(SIZE))
+            seen = 0
+            with contextlib.ExitStack() as stack:
+                for seed, action in enumerate((dontcache, dontcache, ordinary, mapped, clean, sync)):
+                    stack.enter_context(beside(lambda seed=seed, action=action: repeat(path, seed, action)))  # type: ignore[misc]
+                for _ in range(SECONDS * 5):
+                    seen += counter()[1] > 0
+                    time.sleep(0.2)
+            tried(seen, "dirty DONTCACHE pages meanwhile")
+            end = synced_counter()
+        kept &= end[0] == 0
+        figures.append(f"{kind} after {SECONDS} s synced {told(end)}")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(races)

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Truncation in the middle of a large folio, and of a whole file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dontcache import counter, opened
+from exactness import PIECE, SIZE, dirty, exact_after
+from row import main, tried
+
+
+def truncate(fd: int, path: Path) -> None:
+    before = counter()
+    os.ftruncate(fd, SIZE // 2 + PIECE // 2 + 7)
+    tried(counter()[1] < before[1], "dirty pages that are truncated")
+    with opened(path.with_name("other")) as other:
+        dirty(other)
+        os.ftruncate(other, 0)
+
+
+if __name__ == "__main__":
+    main(lambda: exact_after("truncated", truncate))

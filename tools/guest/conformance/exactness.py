@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the rows of the exact counter share: dirty pages of a DONTCACHE writer that something happens to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dontcache import MIB, counter, file_system, flusher_behind, opened, pattern, write_dontcache
+from row import KIB, Verdict, synced_counter, tried
+
+SIZE = 4 * MIB
+PIECE = 256 * KIB
+"""The length of each write, which makes large folios."""
+
+
+def dirty(fd: int, size: int = SIZE) -> None:
+    """Writes with DONTCACHE."""
+    for offset in range(0, size, PIECE):
+        write_dontcache(fd, offset, pattern(offset, PIECE))
+
+
+def told(reading: tuple[int, int]) -> str:
+    """One reading of the counter in words."""
+    return f"{reading[0]} of {reading[1]}"
+
+
+def exact_after(what: str, subject: Callable[[int, Path], None]) -> Verdict:
+    """The counter once the subject has happened to a file whose pages are dirty, and after a sync.
+
+    The flusher is held back meanwhile, so that the pages are dirty when it happens and the counter
+    can be read at a quiet moment.
+    """
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root, opened(root / "file") as fd:
+            with flusher_behind():
+                dirty(fd)
+                before = counter()
+                subject(fd, root / "file")
+                after = counter()
+            end = synced_counter()
+        tried(before[1], f"dirty pages: {told(before)}")
+        tried(before[0] == before[1], f"an exact start: {told(before)}")
+        kept &= after[0] == after[1] and end[0] == 0
+        figures.append(f"{kind} {told(before)}, {what} {told(after)}, synced {told(end)}")
+    return Verdict(kept, "; ".join(figures))

@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""An inode that moves to another cgroup's wb between the kick and the flusher, without periodic writeback."""
+
+from __future__ import annotations
+
+from dontcache import cachestat
+from domain import KEPT_DIRTY, moved_while_dirty
+from knobs import never_periodic
+from row import BOUND, Verdict, main, told_wait, waited
+
+
+def domain() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with never_periodic(), moved_while_dirty(kind) as fd:
+            took = waited(lambda fd=fd: cachestat(fd, KEPT_DIRTY).dirty == 0, BOUND)  # type: ignore[misc]
+        kept &= took is not None
+        figures.append(f"{kind} {told_wait(took)}")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(domain)

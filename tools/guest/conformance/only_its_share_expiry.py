@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A file that is dirty but not old, beside DONTCACHE writers: it is written when it is old, and not before."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from knobs import knobs, never_many
+from row import SHORT, Verdict, main, tried
+
+EXPIRE = 3 if SHORT else 10
+"""Seconds until a file is old."""
+PERIOD = 1
+"""Seconds between two looks of the flusher for what is old."""
+SLACK = 2 * PERIOD + 2
+
+
+def expiry() -> Verdict:
+    figures, kept = [], True
+    settings = {"dirty_expire_centisecs": EXPIRE * 100, "dirty_writeback_centisecs": PERIOD * 100}
+    for kind in ("ext4",) if SHORT else ("ext4", "xfs"):
+        with file_system(kind) as root, opened(root / "young") as young, opened(root / "page") as fd:
+            os.sync()
+            with knobs(**settings), never_many():
+                begin = time.monotonic()
+                os.pwrite(young, bytes(MIB), 0)
+                writes = 0
+                while cachestat(young).dirty == MIB // PAGE and time.monotonic() < begin + EXPIRE + 2 * SLACK:
+                    write_dontcache(fd, writes * PAGE, bytes(PAGE))
+                    writes += 1
+                    time.sleep(0.01)
+                age = time.monotonic() - begin
+        tried(writes, "a kick beside a young file")
+        kept &= EXPIRE <= age + 0.1 and age < EXPIRE + SLACK
+        figures.append(f"{kind} written at the age of {age:.1f} s after {writes} kicks, old at {EXPIRE} s")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(expiry)

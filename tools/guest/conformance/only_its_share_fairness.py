@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A DONTCACHE writer and a buffered one at the same time: neither starves."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from dontcache import MIB, RWF_DONTCACHE, file_system, opened
+from knobs import knobs
+from row import KIB, SHORT, Verdict, main, tried
+from slow import slow_drive
+from walk import beside
+
+SECONDS = 4 if SHORT else 20
+PIECE = 64 * KIB
+FILE = 32 * MIB
+LEAST = 8
+"""Nobody gets less than this part of what both get."""
+
+
+def write_for_a_while(path: Path, flags: int, done: Path) -> None:
+    """Writes a file again and again, and notes how many bytes it came to."""
+    data, count = os.urandom(PIECE), 0
+    deadline = time.monotonic() + SECONDS
+    with opened(path) as fd:
+        while time.monotonic() < deadline:
+            os.pwritev(fd, [data], count * PIECE % FILE, flags)
+            count += 1
+    done.write_text(str(count * PIECE))
+
+
+def fairness() -> Verdict:
+    notes = {name: Path("/tmp") / f"{name}.bytes" for name in ("dontcache", "buffered")}
+    # Limits that are reached at once: both writers have to wait for the drive.
+    with slow_drive() as disk, file_system("xfs", disk.device) as root, knobs(
+        dirty_bytes=8 * MIB, dirty_background_bytes=4 * MIB
+    ):
+        with beside(lambda: write_for_a_while(root / "dontcache", RWF_DONTCACHE, notes["dontcache"])):
+            write_for_a_while(root / "buffered", 0, notes["buffered"])
+    rates = {name: int(note.read_text()) / SECONDS / MIB for name, note in notes.items()}
+    tried(sum(rates.values()), "writers that get on")
+    kept = min(rates.values()) * LEAST >= sum(rates.values())
+    return Verdict(kept, ", ".join(f"{name} {rate:.1f} MiB/s" for name, rate in rates.items()))
+
+
+if __name__ == "__main__":
+    main(fairness)

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A page written with DONTCACHE beside a file with much that was dirtied just before, and is nobody's kick."""
+
+from __future__ import annotations
+
+import os
+
+from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from knobs import never_many, never_periodic
+from row import Verdict, main, tried, waited
+
+MUCH = 64 * MIB
+WRITES = 10
+
+
+def others() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root, opened(root / "much") as much, opened(root / "page") as fd:
+            with never_periodic(), never_many():
+                # What making the files has dirtied is not looked at.
+                os.sync()
+                for offset in range(0, MUCH, MIB):
+                    os.pwrite(much, bytes(MIB), offset)
+                tried(cachestat(much).dirty == MUCH // PAGE, "pages that stay dirty")
+                unserved = 0
+                for number in range(WRITES):
+                    write_dontcache(fd, number * PAGE, bytes(PAGE))
+                    unserved += waited(lambda: cachestat(fd).dirty == 0, 1) is None
+                written = MUCH // PAGE - cachestat(much).dirty
+        kept &= not written and not unserved
+        figures.append(f"{kind} {WRITES} kicks: {written} pages of the other file written, {unserved} own pages not")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(others)

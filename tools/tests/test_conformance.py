@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The runner of the conformance rows: a row counts as kept only if it says so itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rust_writeback import conformance, vm
+from rust_writeback.conformance import BROKEN, HANG, KEPT, NOT_RUN, WARNED, Result, Row
+from rust_writeback.errors import Failure
+
+KEEPS = '{"kept": true, "figures": "0 of 0"}'
+ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "verdict"),
+    [
+        (f"a word before\n{KEEPS}\n", 0, KEPT),
+        ('{"kept": false, "figures": "1 of 0"}\n', 0, BROKEN),
+        ("", 0, NOT_RUN),
+        (KEEPS, 1, NOT_RUN),
+        (f"{KEEPS}\nTraceback\n", 0, NOT_RUN),
+        ('{"kept": 1, "figures": ""}', 0, NOT_RUN),
+        ('{"kept": true}', 0, NOT_RUN),
+        ("[]", 0, NOT_RUN),
+        (KEEPS, 124, HANG),
+        ("", 137, HANG),
+    ],
+)
+def test_what_a_row_says_and_how_it_ends(output: str, status: int, verdict: str) -> None:
+    assert conformance.judge(output, status)[0] == verdict
+
+
+Boot = Callable[[Callable[[bytes], None]], int]
+
+
+def script(name: str, said: str, taint: int = 0) -> bytes:
+    return f"\0begin {name}\n{said}\n\0end 0 {taint}\n".encode()
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
+    """The results of rows in guests that do what they are told, one after the other."""
+    left = list(boots)
+
+    def boot(options: vm.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+        status = left.pop(0)(stdout)
+        return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
+
+    monkeypatch.setattr(vm, "run", boot)
+    return conformance.run_core("rust", ROWS, say=lambda text: None)
+
+
+def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(stdout: Callable[[bytes], None]) -> int:
+        stdout(script("first", KEEPS) + b"\0begin second\n")
+        raise vm.VmFailure("oops", "the guest oopsed", Path("/src/build/log/x"))
+
+    def lives(stdout: Callable[[bytes], None]) -> int:
+        stdout(script("third", KEEPS))
+        return 0
+
+    results = run(monkeypatch, dies, lives)
+    assert [result.verdict for result in results.values()] == [KEPT, "oops", KEPT]
+    assert [problem.split(":")[0] for problem in conformance.problems({"rust": results})] == ["second on Rust"]
+    assert not conformance.problems({"c": results})
+
+
+def test_a_warning_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def warns(stdout: Callable[[bytes], None]) -> int:
+        stdout(script("first", KEEPS, vm.TAINT_WARN) + script("second", KEEPS, vm.TAINT_WARN))
+        stdout(script("third", KEEPS, vm.TAINT_WARN))
+        return 0
+
+    assert [result.verdict for result in run(monkeypatch, warns).values()] == [WARNED, KEPT, KEPT]
+
+
+def test_a_guest_that_runs_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Failure):
+        run(monkeypatch, lambda stdout: 0)
+
+
+def test_a_driver_that_ends_early_leaves_its_row_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(stdout: Callable[[bytes], None]) -> int:
+        stdout(b"\0begin first\n")
+        return 3
+
+    def rest(stdout: Callable[[bytes], None]) -> int:
+        stdout(script("second", KEEPS) + script("third", KEEPS))
+        return 0
+
+    results = run(monkeypatch, ends, rest)
+    assert results["first"].verdict == NOT_RUN
+    assert conformance.problems({"c": results})
+
+
+def test_a_row_that_was_not_run_fails_the_command_on_either_core() -> None:
+    for core in conformance.CORES:
+        assert conformance.problems({core: {"first": Result(NOT_RUN, "")}})
+    assert not conformance.problems({"c": {"first": Result(BROKEN, "")}, "rust": {"first": Result(KEPT, "")}})
+
+
+def test_every_promise_has_a_row_and_every_row_says_what_it_tries() -> None:
+    rows = conformance.find_rows()
+    assert {row.promise for row in rows} == set(conformance.PROMISES.values())
+    assert all(row.tried for row in rows)
+
+
+def test_rows_are_found_by_pattern() -> None:
+    assert {row.promise for row in conformance.find_rows(["exact_counter_*"])} == {"exact counter"}
+    with pytest.raises(Failure):
+        conformance.find_rows(["exact"])
