@@ -79,6 +79,17 @@ class Result:
 Results = dict[str, Result]
 """By the name of the row."""
 
+HOST: dict[Row, Callable[[str, bool], Result]] = {}
+"""Rows that no script in the guest can tell of, as it does not live to the end of them: what tries them
+on a core, for a short time or the whole. A crash cut's is of_counts(power_cuts.run(50, core))."""
+
+
+def of_counts(counts: Counts) -> Result:
+    """What came of a row that is many cases."""
+    run = counts.passed + counts.failed
+    figures = "; ".join([f"{counts.passed} of {run}", *counts.problems])
+    return Result(NOT_RUN if not run else BROKEN if counts.failed else KEPT, figures)
+
 
 def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
     """The rows, in the order of the promises: all of them, or those whose name matches a pattern."""
@@ -89,6 +100,7 @@ def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
             if not said:
                 raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
             rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip(".")))
+    rows += HOST
     chosen = [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
     if not chosen:
         raise Failure(f"no row matches {' '.join(patterns)}; --list has them all")
@@ -116,7 +128,6 @@ class _Run:
     """What the driver's output says, row by row."""
 
     core: str
-    say: Callable[[str], None]
     results: Results = field(default_factory=dict)
     taint: int = 0
     _pending: bytearray = field(default_factory=bytearray)
@@ -152,13 +163,13 @@ class _Run:
         if self._row:
             result = Result(verdict, figures, round(time.monotonic() - self._begin, 1))
             self.results[self._row] = result
-            self.say(f"{CORES[self.core]}: {self._row}: {verdict}: {figures} ({result.seconds:.0f} s)")
+            print(f"{CORES[self.core]}: {self._row}: {verdict}: {figures} ({result.seconds:.0f} s)", flush=True)
         self._row = ""
 
 
-def run_core(core: str, rows: Sequence[Row], short: bool = False, say: Callable[[str], None] = print) -> Results:
-    """All rows on one core, in one boot unless one of them kills the guest."""
-    run = _Run(core, say)
+def run_core(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str]) -> Results:
+    """All rows on one core, in one boot unless one of them kills the guest; setup hears of the machine."""
+    run = _Run(core)
     options = vm.VmOptions(core=core, nvme=OPTIONS.nvme, share=GUEST)
     while left := [row.name for row in rows if row.name not in run.results]:
         before = len(run.results)
@@ -168,11 +179,19 @@ def run_core(core: str, rows: Sequence[Row], short: bool = False, say: Callable[
         except vm.VmFailure as failure:
             run.died(failure.kind, str(failure))
         else:
+            setup |= {"kernel": result.kernel, "accelerator": result.accel, "QEMU": result.qemu_version}
             if len(run.results) - before < len(left):
                 run.died(NOT_RUN, f"the driver ended early with status {result.status}; see {result.console}")
         if len(run.results) == before:
             raise Failure(f"the guest of the {core} core ran no row; see the newest log in build/log")
     return {row.name: run.results[row.name] for row in rows}
+
+
+def run_rows(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str]) -> Results:
+    """All rows on one core, in the guest and from the host."""
+    inside = [row for row in rows if row not in HOST]
+    results = run_core(core, inside, short, setup) if inside else {}
+    return results | {row.name: HOST[row](core, short) for row in rows if row in HOST}
 
 
 def problems(results: Mapping[str, Results]) -> list[str]:
@@ -189,7 +208,7 @@ def short() -> Counts:
     """All rows on the Rust core, as far as they go in little time: a stage of make test."""
     counts = Counts()
     rows = find_rows()
-    results = run_core("rust", rows, short=True)
+    results = run_rows("rust", rows, short=True, setup={})
     for problem in problems({"rust": results}):
         counts.fail(f"conformance: {problem}")
     counts.passed = len(rows) - counts.failed
@@ -234,10 +253,10 @@ def show(console: Console, rows: Sequence[Row], results: Mapping[str, Results]) 
 def main(arguments: list[str]) -> int:
     """Try the rows on both cores, print, write build/conformance/, judge."""
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows that match, as exact_counter_*")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows like exact_counter_* only")
     parser.add_argument("--list", action="store_true", help="say what rows there are")
     parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
-    parser.add_argument("--short", action="store_true", help="as make test does: less time for what is a matter of luck")
+    parser.add_argument("--short", action="store_true", help="as make test does: less time for luck")
     parser.add_argument("--report", type=Path, default=paths.BUILD / "conformance", help="where the table goes")
     options = parser.parse_args(arguments)
     rows = find_rows(options.only)
@@ -248,15 +267,11 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     kernel.ensure()
     cores = [core for core in CORES if core in (options.core or CORES)]
-    results = {core: run_core(core, rows, options.short) for core in cores}
-    setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "rows": "short" if options.short else "whole"}
-    document = {
-        "format": 1,
-        "setup": setup,
-        "rows": [
-            asdict(row) | {"results": {core: asdict(of_core[row.name]) for core, of_core in results.items()}} for row in rows
-        ],
-    }
+    setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
+    results = {core: run_rows(core, rows, options.short, setup) for core in cores}
+    setup |= {"rows": "short" if options.short else "whole"}
+    told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
+    document = {"format": 1, "setup": setup, "rows": told}
     show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), rows, results)
     write_whole(options.report / "conformance.md", markdown(rows, results, setup))
     write_whole(options.report / "conformance.json", json.dumps(document, indent=1) + "\n")

@@ -10,6 +10,7 @@ import pytest
 from rust_writeback import conformance, vm
 from rust_writeback.conformance import BROKEN, HANG, KEPT, NOT_RUN, WARNED, Result, Row
 from rust_writeback.errors import Failure
+from rust_writeback.guest_tests import Counts
 
 KEEPS = '{"kept": true, "figures": "0 of 0"}'
 ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
@@ -50,7 +51,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
         return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
 
     monkeypatch.setattr(vm, "run", boot)
-    return conformance.run_core("rust", ROWS, say=lambda text: None)
+    return conformance.run_core("rust", ROWS, short=True, setup={})
 
 
 def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,3 +113,18 @@ def test_rows_are_found_by_pattern() -> None:
     assert {row.promise for row in conformance.find_rows(["exact_counter_*"])} == {"exact counter"}
     with pytest.raises(Failure):
         conformance.find_rows(["exact"])
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [(Counts(), NOT_RUN), (Counts(skipped=1), NOT_RUN), (Counts(passed=2), KEPT), (Counts(passed=2, failed=1), BROKEN)],
+)
+def test_a_row_of_many_cases(counts: Counts, verdict: str) -> None:
+    assert conformance.of_counts(counts).verdict == verdict
+
+
+def test_a_row_from_the_host_is_one_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Row("cut", "no oops", "the power goes")
+    monkeypatch.setitem(conformance.HOST, row, lambda core, short: Result(BROKEN, f"{core} {short}"))
+    assert conformance.find_rows(["cut"]) == [row]
+    assert conformance.run_rows("c", [row], True, {}) == {"cut": Result(BROKEN, "c True")}

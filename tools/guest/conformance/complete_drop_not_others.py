@@ -13,6 +13,8 @@ from exactness import PIECE
 from row import Verdict, main, tried, waited
 
 PAGES = PIECE // PAGE
+OTHERS = ("read", "mapped", "written")
+"""What is done to the first pages of each piece but the last."""
 
 
 def not_others() -> Verdict:
@@ -31,9 +33,7 @@ def not_others() -> Verdict:
             # Pages of a folio go or stay together, so that one page says it of them.
             waited(lambda: cached_pages(fd, PIECE, 3 * PIECE) == 0, 5)
             time.sleep(0.1)
-            stay = {
-                name: cached_pages(fd, PAGE, number * PIECE) for number, name in enumerate(("read", "mapped", "written"))
-            }
+            stay = {name: cached_pages(fd, PAGE, number * PIECE) for number, name in enumerate(OTHERS)}
             own = cached_pages(fd, PIECE, 3 * PIECE)
         kept &= all(stay.values()) and not own
         words = ", ".join(f"{name} {'stays' if pages else 'is gone'}" for name, pages in stay.items())

@@ -49,7 +49,7 @@ def write_as_foreigner(group: Path, path: Path, moved: Callable[[], bool]) -> No
 
 
 def spin_beside(function: Callable[[], None]) -> None:
-    """Runs the function in a child process and does not sleep meanwhile."""
+    """Runs the function in a child process, and leaves the CPU to nobody else meanwhile."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -59,7 +59,7 @@ def spin_beside(function: Callable[[], None]) -> None:
         finally:
             os._exit(status)
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        pass
+        os.sched_yield()
     assert ended[1] == 0, "the foreign writer failed"
 
 

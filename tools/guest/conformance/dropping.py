@@ -11,5 +11,6 @@ from test_dontcache_devices import left_cached
 def drop_on(device: Device, *kinds: str) -> Verdict:
     """What stays in the cache of writes, overwrites and unaligned appends."""
     left = {kind: left_cached(device, kind) for kind in kinds}
-    figures = [f"{kind} {', '.join(f'{step} {pages}' for step, pages in found.items()) or 'none'}" for kind, found in left.items()]
-    return Verdict(not any(left.values()), f"pages left: {'; '.join(figures)}")
+    words = {kind: ", ".join(f"{step} {pages}" for step, pages in found.items()) for kind, found in left.items()}
+    figures = "; ".join(f"{kind} {text or 'none'}" for kind, text in words.items())
+    return Verdict(not any(left.values()), f"pages left: {figures}")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import mmap
 import os
 import random
@@ -63,7 +64,7 @@ def races() -> Verdict:
             seen = 0
             with contextlib.ExitStack() as stack:
                 for seed, action in enumerate((dontcache, dontcache, ordinary, mapped, clean, sync)):
-                    stack.enter_context(beside(lambda seed=seed, action=action: repeat(path, seed, action)))  # type: ignore[misc]
+                    stack.enter_context(beside(functools.partial(repeat, path, seed, action)))
                 for _ in range(SECONDS * 5):
                     seen += counter()[1] > 0
                     time.sleep(0.2)

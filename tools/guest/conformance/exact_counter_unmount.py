@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dontcache import NVME, counter, file_system, flusher_behind, opened
 from exactness import dirty, told
-from row import Verdict, main, quiet_counter, synced_counter, tried
+from row import Verdict, main, quiet_counter, settled_counter, synced_counter, tried
 
 
 def unmount() -> Verdict:
@@ -18,7 +18,7 @@ def unmount() -> Verdict:
                     dirty(fd)
             before = counter()
             (root / "goes").unlink()
-            unlinked = counter()
+            unlinked = settled_counter()
             tried(unlinked[1] < before[1], f"dirty pages that are deleted: {told(before)}, {told(unlinked)}")
         # The device outlives the file system, and its counter with it.
         after, end = quiet_counter(NVME), synced_counter()

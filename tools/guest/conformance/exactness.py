@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from dontcache import MIB, counter, file_system, flusher_behind, opened, pattern, write_dontcache
-from row import KIB, Verdict, synced_counter, tried
+from dontcache import MIB, file_system, flusher_behind, opened, pattern, write_dontcache
+from row import KIB, Verdict, settled_counter, synced_counter, tried
 
 SIZE = 4 * MIB
 PIECE = 256 * KIB
@@ -36,9 +36,9 @@ def exact_after(what: str, subject: Callable[[int, Path], None]) -> Verdict:
         with file_system(kind) as root, opened(root / "file") as fd:
             with flusher_behind():
                 dirty(fd)
-                before = counter()
+                before = settled_counter()
                 subject(fd, root / "file")
-                after = counter()
+                after = settled_counter()
             end = synced_counter()
         tried(before[1], f"dirty pages: {told(before)}")
         tried(before[0] == before[1], f"an exact start: {told(before)}")

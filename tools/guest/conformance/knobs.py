@@ -12,22 +12,25 @@ from dontcache import MIB
 VM = Path("/proc/sys/vm")
 
 
+def _in_force(name: str) -> Path:
+    """The file that holds the setting: a limit is either in bytes or in percent, and the other file says 0."""
+    file = VM / name
+    if name.endswith("_bytes") and file.read_text() == "0\n":
+        return VM / name.replace("_bytes", "_ratio")
+    return file
+
+
 @contextlib.contextmanager
 def knobs(**values: int) -> Iterator[None]:
     """Sets these, and puts back what was there."""
-    before = {name: (VM / name).read_text() for name in values}
+    before = {file: file.read_text() for file in map(_in_force, values)}
     try:
         for name, value in values.items():
             (VM / name).write_text(str(value))
         yield
     finally:
-        for name, text in before.items():
-            # A limit in bytes that is 0 is not in force: its ratio was, and comes back by being set.
-            ratio = VM / name.replace("_bytes", "_ratio")
-            if name.endswith("_bytes") and text.strip() == "0":
-                ratio.write_text({"dirty_ratio": "20", "dirty_background_ratio": "10"}[ratio.name])
-            else:
-                (VM / name).write_text(text)
+        for file, text in before.items():
+            file.write_text(text)
 
 
 def never_periodic() -> contextlib.AbstractContextManager[None]:

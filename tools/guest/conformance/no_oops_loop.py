@@ -44,7 +44,8 @@ def loop() -> Verdict:
                 inner = os.pread(fd, MIB, MIB) == pattern(MIB, MIB)
         finally:
             run("umount", INNER)
-    return Verdict(bare and inner, f"bare {'as written' if bare else 'differs'}, ext4 {'as written' if inner else 'differs'}")
+    wrong = [name for name, right in (("bare", bare), ("ext4", inner)) if not right]
+    return Verdict(not wrong, f"what differs: {', '.join(wrong) or 'nothing'} of bare, ext4")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
-import subprocess
 import time
 
 from devices import TIMER, null_block
@@ -47,12 +47,12 @@ def removed() -> Verdict:
                     path = str(MOUNT / "file")
                     with opened(path):
                         pass
-                with beside(lambda path=path: write_until_told(path)):  # type: ignore[misc]
+                with beside(functools.partial(write_until_told, path)):
                     time.sleep(0.3)
                     (NULL_BLK / "walk" / "power").write_text("0")
                     removals += 1
                 if kind != "bare":
-                    subprocess.run(["umount", MOUNT], check=True)
+                    run("umount", MOUNT)
     tried(removals == 3 * ROUNDS, "all removals")
     return Verdict(True, f"{removals} removals, the writers were told of each")
 

@@ -58,6 +58,20 @@ def quiet_counter(device: str = NVME, seconds: float = 10) -> tuple[int, int]:
         before = now
 
 
+def settled_counter(device: str = NVME) -> tuple[int, int]:
+    """The counter and what is there, once they agree; if they never do, as they are in the end.
+
+    A folio may be on its way through the flusher just when it is read, however still everybody else is.
+    """
+    reading = counter(device)
+    for _ in range(20):
+        if reading[0] == reading[1]:
+            break
+        time.sleep(0.05)
+        reading = counter(device)
+    return reading
+
+
 def synced_counter(device: str = NVME) -> tuple[int, int]:
     """The counter when all is written: nothing is dirty, and nothing should be counted."""
     os.sync()

@@ -10,7 +10,7 @@ from dontcache import MIB
 from row import KIB
 from walk import SECTOR, NullBlock
 
-SPEED = 4 * MIB
+SPEED = 16 * MIB
 """Bytes a second."""
 REQUEST = 64 * KIB
 
