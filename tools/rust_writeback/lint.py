@@ -134,14 +134,18 @@ def shellcheck(files: list[Path]) -> bool:
 
 def mypy(files: list[Path]) -> bool:
     """The types of the tools, all of them stated."""
-    return _quietly(["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}", *files])
+    guest = paths.TOOLS / "guest"
+    found = f"{guest / 'tests'}:{guest / 'conformance'}"
+    return _quietly(["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}", *files], MYPYPATH=found)
 
 
 def linters() -> list[Linter]:
     """All linters with what they look at."""
     rust = code_files(".rs")
     pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
-    python = [*(paths.TOOLS / "rust_writeback").rglob("*.py"), *(paths.TOOLS / "guest" / "bench").glob("*.py")]
+    guest = paths.TOOLS / "guest"
+    python = [*(paths.TOOLS / "rust_writeback").rglob("*.py")]
+    python += [*(guest / "bench").glob("*.py"), *(guest / "conformance").glob("*.py")]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
         Linter("rustfmt", [*rust, paths.TOOLS / "audit" / "main.rs"], rustfmt),
