@@ -69,7 +69,10 @@ def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> lis
                 "policy": policy,
                 "status": 0,
                 "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, mode, speed), indent=1),
-                "samples": [[0.0, 0, 0, 0, 9000, 0, 0], [0.6, dirty, 20, peak, 9500, 0, 40 << 20]],
+                "samples": [
+                    [0.0, 0, 0, 0, 9000, 0, 0, 0, 0, 0],
+                    [0.6, dirty, 20, peak, 9500, 0, 40 << 20, 540, 18_000, 240_000],
+                ],
                 "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
                 "counter_before": [0, 0],
                 "counter_at_end": [0, 0],

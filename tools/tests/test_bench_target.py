@@ -189,6 +189,9 @@ def test_the_driver_runs_on_a_machine(disk: Path, driver: None) -> None:
     assert (status, [line["kind"] for line in lines]) == (0, ["guest", "step", "end"]), said
     assert lines[1]["dontcache_rounds"] is None
     assert lines[1]["cached_after"]["by_file"] == {"large.data": 256}
+    last = lines[1]["samples"][-1]
+    assert last[results.SWITCHES] > 0 and last[results.JOB_CPU] > 0
+    assert bool(last[results.WORKER_CPU]) <= ("worker_seconds" in lines[1]["used"])
     assert list(disk.rglob("*")) == [disk / "fresh"]
 
 
@@ -441,7 +444,8 @@ def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.C
     markdown = (rounds.folder / "report" / "report.md").read_text()
     table = markdown[: markdown.index("MB/s: ")]
     assert "counter" not in table and "CPU of workers" not in table and "depth-1-counts" not in table
-    assert not (rounds.folder / "report" / "counter.svg").exists()
+    drawn = {path.stem for path in (rounds.folder / "report").glob("*.svg")}
+    assert not drawn & {"counter", "workers"} and drawn > {"dirty", "switches", "jobs"}
 
 
 def test_nothing_left_to_run_is_told(rounds: Rounds) -> None:

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +65,7 @@ def spoiled(what: str) -> list[dict[str, Any]]:
     elif what == "lost step":
         del lines[3]
     elif what == "counter still":
-        dontcache["samples"] = [[0.0, 0, 0, 0, 0, 0, 0], [0.1, 900, 0, 0, 0, 0, 0]]
+        dontcache["samples"] = [[0.0, *[0] * 9], [0.1, 900, *[0] * 8]]
         dontcache["dontcache_rounds"] = {"rounds": 0, "most_pages": 0}
     elif what == "counter moved":
         buffered["samples"][1][3] = 1
@@ -105,7 +108,7 @@ def test_what_proves_nothing_is_refused(what: str, words: str) -> None:
 
 def test_a_round_of_the_flusher_proves_what_the_samples_missed() -> None:
     lines = boot("rust", STEPS)
-    lines[5]["samples"] = [[0.0, 0, 0, 0, 0, 0, 0], [0.1, 900, 0, 0, 0, 0, 0]]
+    lines[5]["samples"] = [[0.0, *[0] * 9], [0.1, 900, *[0] * 8]]
     lines[5]["dontcache_rounds"] = {"rounds": 1, "most_pages": 800}
     assert results.accept(lines, STEPS, 1, RUST)[4].counter_peak == 800
 
@@ -175,7 +178,7 @@ def test_more_memory_than_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
 sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
 
 from bench import kernel as files  # noqa: E402
-from bench import pages, usage  # noqa: E402
+from bench import pages, sampler, usage  # noqa: E402
 
 
 def test_the_driver_reads_the_counter_of_its_own_bdi() -> None:
@@ -200,24 +203,86 @@ def test_the_driver_counts_context_switches() -> None:
     assert files.context_switches(b"cpu 1 2\nintr 5 6\nctxt 1234\nbtime 5\n") == 1234
 
 
-@pytest.mark.parametrize(
-    ("stat", "ticks"),
-    [
-        ("9 (kworker/u8:3-fl) S) I 2 0 0 0 -1 69238880 0 0 0 0 5 70 0 0 20 0", 75),
-        ("9 (fio) R 2 0 0 0 -1 69238880 0 0 0 0 5 70 0 0 20 0", None),
-    ],
-)
-def test_the_driver_knows_the_time_of_kworkers(stat: str, ticks: int | None) -> None:
-    assert usage.worker_ticks(stat) == ticks
+def test_the_driver_reads_the_clocks_of_other_processes() -> None:
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
+        try:
+            first = usage.cpu_microseconds(busy.pid)
+            time.sleep(0.2)
+            second = usage.cpu_microseconds(busy.pid)
+        finally:
+            busy.kill()
+    assert first is not None and second is not None
+    assert 1_000 < second - first < 2_000_000
+    assert usage.cpu_microseconds(busy.pid) is None
+
+
+class Kworkers:
+    """Processes that are made up, with clocks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.folder = folder
+        self.clocks: dict[int, int | None] = {}
+        monkeypatch.setattr(usage, "PROC", str(folder))
+        monkeypatch.setattr(usage, "cpu_microseconds", lambda process: self.clocks[process])
+        (folder / "cpuinfo").touch()
+
+    def start(self, process: int, name: str) -> None:
+        (self.folder / str(process)).mkdir()
+        (self.folder / str(process) / "comm").write_text(f"{name}\n")
+        self.clocks[process] = 0
+
+
+def test_workers_are_found_among_others_and_keep_what_they_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = Kworkers(monkeypatch, tmp_path)
+    machine.start(9, "kworker/u8:3-flush-259:0")
+    machine.start(10, "fio")
+    workers = usage.Workers()
+    assert workers.spent == {9: 0}
+    machine.start(11, "kworker/0:1H")
+    machine.clocks |= {9: 700, 11: 30}
+    workers.update()
+    assert workers.spent == {9: 700}
+    machine.clocks[9] = None
+    workers.find()
+    assert workers.spent == {9: 700, 11: 30}
 
 
 def test_a_worker_that_was_not_there_began_at_nothing() -> None:
     device = {"read": 0, "written": 0, "writes": 0}
-    before = usage.Usage(10, {"1": 50, "2": 7}, device)
-    after = usage.Usage(25, {"1": 60, "3": 5}, {"read": 1, "written": 2, "writes": 3})
+    before = usage.Usage(10, {1: 50, 2: 7}, device)
+    after = usage.Usage(25, {1: 60, 3: 5}, {"read": 1, "written": 2, "writes": 3})
     found = after.since(before)
-    assert (found["context_switches"], found["worker_seconds"]) == (15, 15 / usage.TICKS)
+    assert (found["context_switches"], found["worker_seconds"]) == (15, 15e-6)
     assert (found["device_read"], found["device_written"], found["device_writes"]) == (1, 2, 3)
+    assert "worker_seconds" not in usage.Usage(25, {}, device).since(usage.Usage(10, {}, device))
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> sampler.Sampler:
+    """A sampler of a machine without our core, whose only worker is made up."""
+    machine = Kworkers(monkeypatch, tmp_path)
+    machine.start(9, "kworker/u8:3-flush-259:0")
+    monkeypatch.setattr(sampler, "DEBUGFS", str(tmp_path))
+    monkeypatch.setattr(sampler, "cpu_microseconds", lambda process: next(clock))
+    clock = iter([100, 350, None])
+    found = sampler.Sampler(b"0:0", 0.01)
+    monkeypatch.setattr(found, "join", lambda: None)  # it does not run: samples are taken by hand
+    times = itertools.count(40, 10)
+    monkeypatch.setattr(usage, "cpu_microseconds", lambda process: next(times))
+    return found
+
+
+def test_switches_and_cpu_time_are_sampled_from_the_first_row_on(quiet: sampler.Sampler) -> None:
+    quiet.sample()
+    quiet.watch(10)
+    for _ in range(3):
+        quiet.sample()
+    rows = quiet.stop()
+    assert {len(row) for row in rows} == {results.WORKER_CPU + 1}
+    assert [row[results.JOB_CPU] for row in rows] == [0, 100, 350, 350]
+    assert [row[results.WORKER_CPU] for row in rows] == [0, 10, 20, 30]
+    switches = [row[results.SWITCHES] for row in rows]
+    assert switches[0] == 0 and switches == sorted(switches)
 
 
 def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_samples import boot, variant
-from rust_writeback.bench import catalogue, report, results, summary, table
+from rust_writeback.bench import catalogue, plots, report, results, summary, table
 
 FOLDER = Path(__file__).parents[1] / "fio"
 LOADS = catalogue.select("xfs", catalogue.ALL_MODES, catalogue.SHORT, FOLDER)
@@ -87,6 +88,21 @@ def test_the_plots_are_whole_svg(folder: Path) -> None:
     for name in report.CAPTIONS:
         root = xml.etree.ElementTree.parse(folder / f"{name}.svg").getroot()
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_rates_are_taken_over_windows() -> None:
+    one = replace(comparison(1)[0], samples=[[n / 5, *[0] * 6, 100 * n, 50_000 * n, 0] for n in range(11)])
+    seconds, switches = plots.rate(results.SWITCHES)(one)
+    assert (seconds, switches) == (pytest.approx([0.3, 0.9, 1.5]), pytest.approx([500] * 3))
+    assert plots.rate(results.JOB_CPU, unit=1e6)(one)[1] == pytest.approx([0.25] * 3)
+
+
+def test_a_plot_of_nothing_is_left_out(tmp_path: Path) -> None:
+    blind = [replace(m, used={"context_switches": 1}, device={}) for m in comparison(1) if m.mode == "buffered"]
+    report.write(tmp_path, setup(), [], blind, summary.summarize(blind))
+    drawn = {path.stem for path in tmp_path.glob("*.svg")}
+    assert set(report.CAPTIONS) - drawn == {"workers", "throughput", "counter"}
+    assert (tmp_path / "index.html").read_text().count("<figure>") == len(drawn)
 
 
 def test_the_json_holds_every_value(folder: Path) -> None:

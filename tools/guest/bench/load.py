@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .counts import Counts
@@ -40,20 +41,26 @@ def choose_policy(name: str) -> None:
 
 
 def fio(
-    arguments: list[str], environment: dict[str, str], group: MemoryGroup, seconds: float
+    arguments: list[str],
+    environment: dict[str, str],
+    group: MemoryGroup,
+    seconds: float,
+    started: Callable[[int], None] = lambda process: None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run fio on the job file, inside the group."""
-    try:
-        return subprocess.run(
-            [*group.prefix, "fio", *arguments, JOB],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            cwd="/tmp",
-        )
-    except subprocess.TimeoutExpired:
-        raise Refused(f"fio did not end within {seconds} seconds") from None
+    """Run fio on the job file, inside the group; started is told its process."""
+    command = [*group.prefix, "fio", *arguments, JOB]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, cwd="/tmp") as process:
+        try:
+            started(process.pid)
+            output, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise Refused(f"fio did not end within {seconds} seconds") from None
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def lay_out(step: dict[str, Any], place: Place, environment: dict[str, str], seconds: float) -> None:
@@ -89,7 +96,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         sampler.start()
         begin = time.monotonic()
         try:
-            done = fio(arguments, environment, group, seconds)
+            done = fio(arguments, environment, group, seconds, sampler.watch)
         finally:
             took = time.monotonic() - begin
             samples = sampler.stop()

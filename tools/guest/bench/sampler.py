@@ -12,14 +12,21 @@ import os
 import threading
 import time
 
-from .kernel import DEBUGFS, Refused, counter, has_counter, root_pages, stat_of, transferred, vmstat
+from .kernel import DEBUGFS, Refused, context_switches, counter, has_counter, root_pages, stat_of, transferred, vmstat
+from .usage import Workers, cpu_microseconds
 
 SHARE_OF_TIME = 0.05
 """What part of the time the sampler may take from fio."""
 
+LOOK_AROUND = 10
+"""After so many samples it looks for new workers; their clocks say what they have had meanwhile."""
+
+SUMS = 5
+"""The first column of a sample that only grows; how it was when the load began means nothing."""
+
 
 class Sampler(threading.Thread):
-    """Reads what is dirty and cached, what the counter says, and what the device has done."""
+    """Reads what is dirty and cached, what the counter says, what the device has done, and who had the CPUs."""
 
     def __init__(self, bdi: bytes, interval: float) -> None:
         super().__init__(daemon=True)
@@ -29,15 +36,24 @@ class Sampler(threading.Thread):
         self.cost = 0.0
         self.error = ""
         self.done = threading.Event()
+        self.load = 0
+        self.load_spent = 0
+        self.workers = Workers()
         self.memory = os.open("/proc/vmstat", os.O_RDONLY)
+        self.cpus = os.open("/proc/stat", os.O_RDONLY)
         self.root = root_pages()
         # A kernel without our core has no counter, and some file systems no device of their own.
         self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if has_counter(bdi) else None
         stat = stat_of(bdi)
         self.device = os.open(stat, os.O_RDONLY) if stat else None
 
+    def watch(self, process: int) -> None:
+        """Have the CPU time of this process in the samples, too."""
+        self.load = process
+
     def sample(self) -> None:
-        """Seconds, pages that are dirty, under writeback, COUNTED and cached, bytes read and written.
+        """A row: seconds, pages that are dirty, under writeback, COUNTED and cached; and since the first row bytes
+        read and written, context switches, and microseconds of CPU time of the load and of the kernel's workers.
 
         0 for what is not there.
         """
@@ -48,8 +64,19 @@ class Sampler(threading.Thread):
         device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
         pages = [vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages")]
         cached = pages[2] - self.root
-        self.rows.append([round(now, 4), *pages[:2], counted, cached, device["read"], device["written"]])
+        spent = [context_switches(whole(self.cpus)), *self.cpu_times()]
+        self.rows.append([round(now, 4), *pages[:2], counted, cached, device["read"], device["written"], *spent])
         self.cost = time.thread_time() - begin
+
+    def cpu_times(self) -> tuple[int, int]:
+        """Microseconds that the load, and the kernel's workers, have had."""
+        if self.load:
+            self.load_spent = cpu_microseconds(self.load) or self.load_spent
+        if len(self.rows) % LOOK_AROUND == LOOK_AROUND - 1:
+            self.workers.find()
+        else:
+            self.workers.update()
+        return self.load_spent, sum(self.workers.spent.values())
 
     def run(self) -> None:
         """Sample until told to stop, ahead of the load that fills all CPUs."""
@@ -62,15 +89,28 @@ class Sampler(threading.Thread):
             self.error = str(error)
 
     def stop(self) -> list[list[float]]:
-        """End the thread; the samples, with seconds and bytes counted from the first."""
+        """End the thread; the samples, with seconds and sums counted from the first."""
         self.done.set()
         self.join()
-        for descriptor in (self.memory, self.counter, self.device):
+        for descriptor in (self.memory, self.cpus, self.counter, self.device):
             if descriptor is not None:
                 os.close(descriptor)
         if self.error:
             raise Refused(f"the sampler failed: {self.error}")
         first = self.rows[0] if self.rows else []
         return [
-            [round(row[0] - first[0], 4), *row[1:5], row[5] - first[5], row[6] - first[6]] for row in self.rows
+            [
+                round(row[0] - first[0], 4),
+                *row[1:SUMS],
+                *(value - before for value, before in zip(row[SUMS:], first[SUMS:], strict=True)),
+            ]
+            for row in self.rows
         ]
+
+
+def whole(descriptor: int) -> bytes:
+    """All of an open file, which on a large machine does not come in one piece."""
+    text = b""
+    while part := os.pread(descriptor, 1 << 16, len(text)):
+        text += part
+    return text

@@ -1,37 +1,58 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the machine has spent so far, to be read before and after a load."""
+"""What the machine has spent so far, to be read before and after a load, and while it runs."""
 
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 
-from .kernel import context_switches, stat_of, transferred
+from .kernel import context_switches, read, stat_of, transferred
 
-TICKS = os.sysconf("SC_CLK_TCK")
+PROC = "/proc"
 
-
-def worker_ticks(stat: str) -> int | None:
-    """User and system ticks of one /proc/PID/stat if it is a kworker's; flushers are kworkers, too."""
-    name, _, rest = stat.partition("(")[2].rpartition(")")
-    words = rest.split()
-    return int(words[11]) + int(words[12]) if name.startswith("kworker/") else None
+SCHEDULED = 2
+"""In the number of a process's clock: the time that the scheduler has given it. See clock_getcpuclockid(3)."""
 
 
-def workers() -> dict[str, int]:
-    """The ticks of every kworker that there is."""
-    ticks = {}
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry.name}/stat", encoding="ascii", errors="replace") as file:
-                spent = worker_ticks(file.read())
-        except OSError:
-            continue  # it has ended
-        if spent is not None:
-            ticks[entry.name] = spent
-    return ticks
+def cpu_microseconds(process: int) -> int | None:
+    """What all threads of a process have had of the CPUs, those that have ended too; None where there is none.
+
+    Anybody may read it, it takes one system call, and it is not counted in ticks.
+    """
+    try:
+        return time.clock_gettime_ns(~process << 3 | SCHEDULED) // 1000
+    except OSError:
+        return None
+
+
+class Workers:
+    """The kernel's workers, of which flushers are some, and the CPU time of each; one that has ended keeps its own."""
+
+    def __init__(self) -> None:
+        self.spent: dict[int, int] = {}
+        self.others: set[int] = set()
+        self.find()
+
+    def find(self) -> None:
+        """Look for workers that were not there before."""
+        there = {int(name) for name in os.listdir(PROC) if name.isdigit()}
+        self.others &= there
+        for process in there - self.others - self.spent.keys():
+            try:
+                name = read(f"{PROC}/{process}/comm")
+            except OSError:
+                continue  # it has ended
+            if name.startswith("kworker/"):
+                self.spent[process] = 0
+            else:
+                self.others.add(process)
+        self.update()
+
+    def update(self) -> None:
+        """Look at the clocks."""
+        for process in self.spent:
+            self.spent[process] = cpu_microseconds(process) or self.spent[process]
 
 
 @dataclass
@@ -39,7 +60,7 @@ class Usage:
     """The machine at one moment. What cannot be seen of it is empty."""
 
     switches: int
-    workers: dict[str, int]
+    workers: dict[int, int]
     device: dict[str, int]
 
     @classmethod
@@ -51,13 +72,13 @@ class Usage:
         if path := stat_of(bdi):
             with open(path, "rb") as file:
                 device = transferred(file.read())
-        return cls(switches, workers(), device)
+        return cls(switches, Workers().spent, device)
 
     def since(self, before: Usage) -> dict[str, float]:
         """The difference; a worker that was not there before began at nothing."""
-        ticks = sum(spent - before.workers.get(name, 0) for name, spent in self.workers.items())
+        spent = sum(spent - before.workers.get(process, 0) for process, spent in self.workers.items())
         return {
             "context_switches": self.switches - before.switches,
-            **({"worker_seconds": max(0, ticks) / TICKS} if self.workers else {}),
+            **({"worker_seconds": max(0, spent) / 1e6} if self.workers else {}),
             **{f"device_{name}": value - before.device[name] for name, value in self.device.items()},
         }

@@ -62,8 +62,8 @@ class Words(report.Words):
         " A/B: geometric mean of the ratios within the rounds, with its 95 % interval."
     )
 
-    def __init__(self, left_out: Sequence[str]) -> None:
-        texts = {name: text for name, text in report.CAPTIONS.items() if name not in left_out}
+    def __init__(self) -> None:
+        texts = dict(report.CAPTIONS)
         below = "Left of the line the first has the smaller figure. Grey: no difference shown."
         texts["ratios"] = (texts["ratios"][0], below)
         texts["bandwidth"] = (texts["bandwidth"][0], "Bars: geometric mean over the rounds. Points: single rounds.")
@@ -256,12 +256,6 @@ class Hardware:
             notes.append(f"Given up: {', '.join(names)}. What is over too soon takes a larger SIZE.")
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
-    def not_drawn(self) -> list[str]:
-        """The plots for which there is nothing."""
-        counted = not self.by_mode and any(m.counter_peak is not None for m in self.measurements)
-        drawn = {"counter": counted, "throughput": any(m.device for m in self.measurements)}
-        return [name for name, there in drawn.items() if not there]
-
     def tables(self, groups: Sequence[summary.Group]) -> report.Tables:
         """The tables, with the columns that there are figures for."""
         present = {cell.metric.name for group in groups for cell in group.cells if cell.values}
@@ -402,7 +396,7 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     setup["command"] = command(bench, arguments)
     setup["seconds"] = round(time.monotonic() - begin)
     groups = summary.summarize(bench.shown(), (*summary.FULL, summary.WITH_SYNC), partial=True)
-    tables, words = bench.tables(groups), Words(bench.not_drawn())
+    tables, words = bench.tables(groups), Words()
     for heading, metrics in tables:
         print(f"{heading}:")
         table.show(groups, metrics)

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from . import histogram
-from .results import COUNTED, DIRTY, PAGE, READ, WRITTEN, Measurement
+from .results import COUNTED, DIRTY, JOB_CPU, PAGE, READ, SWITCHES, WORKER_CPU, WRITTEN, Measurement
 from .summary import MAIN, Cell, Group
 from .variants import KERNEL, title
 
@@ -65,6 +65,12 @@ STYLE = {
 Panel = tuple[str, str]
 """A scenario, or a section of one, and where it ran."""
 
+Curve = Callable[[Measurement], tuple[list[float], list[float]]]
+"""What a measurement has to show over time: seconds, and a value for each."""
+
+Tails = Callable[[Measurement], histogram.Histogram]
+"""What a measurement has to show of how long things took; empty where it has nothing."""
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -94,7 +100,7 @@ class Drawing:
 def draw(
     groups: Sequence[Group], measurements: Sequence[Measurement], titles: dict[str, str], names: Sequence[str]
 ) -> dict[str, str]:
-    """The plots of these names: name -> an <svg> element."""
+    """The plots of these names for which there is anything: name -> an <svg> element."""
     places = {group.place for group in groups}
     panels = {}
     for group in groups:
@@ -102,8 +108,9 @@ def draw(
         text = f"{text}, {group.place}" if len(places) > 1 else text
         panels[group.scenario, group.place] = textwrap.fill(text, TITLE_WIDTH)
     drawing = Drawing(groups, measurements, panels, groups[0].variants if groups else ())
+    there = [name for name in names if name not in NEEDS or any(NEEDS[name](m) for m in measurements)]
     with plt.rc_context(STYLE):
-        return {name: _svg(name, PLOTS[name](drawing)) for name in names}
+        return {name: _svg(name, PLOTS[name](drawing)) for name in there}
 
 
 def draw_curves(offsets: Sequence[float], curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
@@ -184,16 +191,18 @@ def _bandwidth(drawing: Drawing) -> Figure:
 
 
 def _latency(drawing: Drawing) -> Figure:
-    """Latency over the share of requests that took longer: tails to the right."""
-    figure, panels = _panels(list(drawing.panels), 3.2)
+    return _tails(drawing, drawing.panels, lambda m: m.outcome.latency, "completion latency, ms", 1e6)
+
+
+def _tails(drawing: Drawing, chosen: Mapping[Panel, str], tails: Tails, label: str, unit: float) -> Figure:
+    """How long it took over the share of those that took longer: tails to the right."""
+    figure, panels = _panels(list(chosen), 3.2)
     modes = drawing.modes()
-    for axes, (panel, text) in zip(panels, drawing.panels.items(), strict=True):
+    for axes, (panel, text) in zip(panels, chosen.items(), strict=True):
         fewest = 1.0
         for mode in modes:
             for variant in drawing.variants:
-                merged = histogram.merge(
-                    m.outcome.latency for m in drawing.of(panel) if (m.mode, m.variant) == (mode, variant)
-                )
+                merged = histogram.merge(tails(m) for m in drawing.of(panel) if (m.mode, m.variant) == (mode, variant))
                 if not merged:
                     continue
                 keys = np.array(sorted(merged))
@@ -201,7 +210,7 @@ def _latency(drawing: Drawing) -> Figure:
                 beyond = 1 - (np.cumsum(counts) - counts) / counts.sum()
                 fewest = min(fewest, float(beyond[-1]))
                 colour = COLOURS[variant]
-                axes.plot(beyond, keys / 1e6, STYLES[mode], color=colour, linewidth=1.3, drawstyle="steps-post")
+                axes.plot(beyond, keys / unit, STYLES[mode], color=colour, linewidth=1.3, drawstyle="steps-post")
         axes.set_title(text)
         axes.set_xlabel("percentile")
         if fewest == 1.0:
@@ -213,46 +222,52 @@ def _latency(drawing: Drawing) -> Figure:
         ticks = [tick for tick in ticks if tick[0] >= fewest]
         axes.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
         axes.minorticks_off()
-    _ylabel(panels, "completion latency, ms")
+    _ylabel(panels, label)
     _legend(figure, modes, variants=drawing.variants)
     return figure
 
 
-def _pages(column: int) -> Callable[[Measurement], tuple[list[float], list[float]]]:
+def _pages(column: int) -> Curve:
     """A column of pages over time, in MB."""
     return lambda m: ([row[0] for row in m.samples], [row[column] * PAGE / 1e6 for row in m.samples])
 
 
-def device_rate(m: Measurement) -> tuple[list[float], list[float]]:
-    """What the device moved, in MB a second, over windows of half a second, shorter ones where the run is short."""
-    seconds, rates = [], []
-    begin = m.samples[0]
-    window = 0.5 if m.samples[-1][0] > 1 else m.samples[-1][0] / 10
-    for row in m.samples[1:]:
-        if row[0] - begin[0] >= window:
-            moved = sum(row[column] - begin[column] for column in (READ, WRITTEN))
-            seconds.append((row[0] + begin[0]) / 2)
-            rates.append(moved / 1e6 / (row[0] - begin[0]))
-            begin = row
-    return seconds, rates
+def rate(*columns: int, unit: float = 1) -> Curve:
+    """How columns together grow in a second, over windows of half a second, shorter ones where the run is short."""
+
+    def curve(m: Measurement) -> tuple[list[float], list[float]]:
+        seconds, rates = [], []
+        begin = m.samples[0]
+        window = 0.5 if m.samples[-1][0] > 1 else m.samples[-1][0] / 10
+        for row in m.samples[1:]:
+            if row[0] - begin[0] >= window:
+                grown = sum(row[column] - begin[column] for column in columns)
+                seconds.append((row[0] + begin[0]) / 2)
+                rates.append(grown / unit / (row[0] - begin[0]))
+                begin = row
+        return seconds, rates
+
+    return curve
 
 
-def _over_time(
-    drawing: Drawing, label: str, curve: Callable[[Measurement], tuple[list[float], list[float]]], modes: Sequence[str]
-) -> Figure:
+def _over_time(label: str, curve: Curve, only: Sequence[str] = ()) -> Callable[[Drawing], Figure]:
     """What was sampled while fio ran, one thin line a boot."""
-    steps = drawing.steps()
-    figure, panels = _panels(list(steps), 2.5)
-    for axes, (panel, text) in zip(panels, steps.items(), strict=True):
-        for m in drawing.of(panel):
-            if m.mode in modes:
-                axes.plot(*curve(m), STYLES[m.mode], color=COLOURS[m.variant], linewidth=0.9, alpha=0.8)
-        axes.set_title(text)
-        axes.set_xlabel("seconds")
-        axes.set_ylim(bottom=0)
-    _ylabel(panels, label)
-    _legend(figure, modes, variants=drawing.variants)
-    return figure
+
+    def draw(drawing: Drawing) -> Figure:
+        steps, modes = drawing.steps(), only or drawing.modes()
+        figure, panels = _panels(list(steps), 2.5)
+        for axes, (panel, text) in zip(panels, steps.items(), strict=True):
+            for m in drawing.of(panel):
+                if m.mode in modes:
+                    axes.plot(*curve(m), STYLES[m.mode], color=COLOURS[m.variant], linewidth=0.9, alpha=0.8)
+            axes.set_title(text)
+            axes.set_xlabel("seconds")
+            axes.set_ylim(bottom=0)
+        _ylabel(panels, label)
+        _legend(figure, modes, variants=drawing.variants)
+        return figure
+
+    return draw
 
 
 def _ratios(drawing: Drawing) -> Figure:
@@ -313,7 +328,17 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
     "ratios": _ratios,
     "bandwidth": _bandwidth,
     "latency": _latency,
-    "dirty": lambda drawing: _over_time(drawing, "dirty, MB", _pages(DIRTY), drawing.modes()),
-    "counter": lambda drawing: _over_time(drawing, "DONTCACHE counter, MB", _pages(COUNTED), ["dontcache"]),
-    "throughput": lambda drawing: _over_time(drawing, "device, MB/s", device_rate, drawing.modes()),
+    "dirty": _over_time("dirty, MB", _pages(DIRTY)),
+    "counter": _over_time("DONTCACHE counter, MB", _pages(COUNTED), ["dontcache"]),
+    "throughput": _over_time("device, MB/s", rate(READ, WRITTEN, unit=1e6)),
+    "switches": _over_time("context switches/s", rate(SWITCHES)),
+    "jobs": _over_time("CPUs that fio has", rate(JOB_CPU, unit=1e6)),
+    "workers": _over_time("CPUs that workers have", rate(WORKER_CPU, unit=1e6)),
 }
+
+NEEDS: dict[str, Callable[[Measurement], object]] = {
+    "counter": lambda m: m.mode == "dontcache" and m.counter_peak is not None,
+    "throughput": lambda m: m.device,
+    "workers": lambda m: "worker_seconds" in m.used,
+}
+"""What a plot takes of one measurement at least, to be drawn at all."""

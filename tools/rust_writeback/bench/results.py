@@ -19,8 +19,8 @@ from .variants import KERNEL, Variant
 
 PAGE = 4096
 PERCENTILES = (50.0, 99.0, 99.9)
-DIRTY, WRITEBACK, COUNTED, CACHED, READ, WRITTEN = 1, 2, 3, 4, 5, 6
-"""The columns of a sample: four of pages, two of bytes; column 0 is seconds."""
+DIRTY, WRITEBACK, COUNTED, CACHED, READ, WRITTEN, SWITCHES, JOB_CPU, WORKER_CPU = range(1, 10)
+"""The columns of a sample: four of pages, two of bytes, context switches, microseconds; column 0 is seconds."""
 
 LEFT_BY_UNCACHED = 1 / 16
 """Reads with DONTCACHE move no counter. What proves them is that less than this of what they read stays cached."""
