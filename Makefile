@@ -25,12 +25,18 @@ conformance:
 ## bench: every scenario on both cores until the intervals are narrow; ARGS=--help has more
 ## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
 # With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
+# What would be ignored is refused: $(call refuse,NAMES,why).
+given = $(strip $(foreach name,$(1),$(if $($(name)),$(name))))
+refuse = $(if $(call given,$(1)),echo 'error: $(call given,$(1)): $(2)' >&2; exit 2)
+
 bench:
-ifdef TARGET
-	@$(if $(SIM),echo 'error: TARGET and SIM=1 exclude each other; give one of them' >&2; exit 2)
+	@$(call refuse,ONLY VARIANTS PAIRS MEM BPS REPORT,make does not know it; options are given like ARGS="--pairs 3")
+ifneq ($(origin TARGET),undefined)
+	@$(call refuse,SIM QUICK,a TARGET is measured as it is; give one or the other)
 	@tools/enter --target '$(TARGET)' python3 -m rust_writeback bench-target $(SIZE:%=--size '%') \
-		$(if $(filter 1,$(DESTRUCTIVE)),--destructive) $(ARGS)
+		$(DESTRUCTIVE:%=--destructive='%') $(ARGS)
 else
+	@$(call refuse,SIZE DESTRUCTIVE,only for real hardware; give a TARGET or leave it out)
 	@tools/enter python3 -m rust_writeback $@ $(SIM:%=--sim='%') $(QUICK:%=--quick='%') $(ARGS)
 endif
 

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -572,8 +573,35 @@ def test_a_target_without_enter_is_told() -> None:
         target.find(False, {})
 
 
-def test_target_and_simulation_exclude_each_other() -> None:
-    command = ["make", "--no-print-directory", "bench", "TARGET=/tmp", "SIM=1"]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["TARGET=/tmp", "SIM=1"], "SIM: a TARGET is measured as it is; give one or the other"),
+        (["TARGET=/tmp", "QUICK=1"], "QUICK: a TARGET is measured as it is; give one or the other"),
+        (["TARGET="], "TARGET= does not exist; name a folder on the drive to be measured, or a block device"),
+        (["SIZE=4"], "SIZE: only for real hardware; give a TARGET or leave it out"),
+        (["SIM=1", "DESTRUCTIVE=1"], "DESTRUCTIVE: only for real hardware; give a TARGET or leave it out"),
+        (["PAIRS=3", "REPORT=here"], 'PAIRS REPORT: make does not know it; options are given like ARGS="--pairs 3"'),
+    ],
+)
+def test_words_that_make_would_ignore_are_refused(words: list[str], said: str) -> None:
+    command = ["make", "--no-print-directory", "bench", *words]
     done = subprocess.run(command, cwd=GUEST.parents[1], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "error: TARGET and SIM=1 exclude each other; give one of them" in done.stderr
+    assert done.stderr.splitlines()[0] == f"error: {said}"
+
+
+def test_make_hands_the_words_for_hardware_on() -> None:
+    command = ["make", "-n", "bench", "TARGET=/dev/x", "SIZE=3", "DESTRUCTIVE=yes"]
+    done = subprocess.run(command, cwd=GUEST.parents[1], capture_output=True, text=True, check=True)
+    assert shlex.split(done.stdout.replace("\\\n", " "))[1:] == [
+        *["--target", "/dev/x", "python3", "-m", "rust_writeback", "bench-target"],
+        *["--size", "3", "--destructive=yes"],
+    ]
+    with pytest.raises(Failure, match="DESTRUCTIVE=yes: it is 1, or left out"):
+        hardware.parse(["--size", "3", "--destructive=yes"])
+
+
+def test_a_folder_is_not_given_away(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="DESTRUCTIVE=1 is for a block device, /mnt/here is a folder"):
+        target.find(True, {"TARGET": str(tmp_path), "TARGET_NAME": "/mnt/here"})

@@ -92,12 +92,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--variants", help="with the Rust core: policies to compare, such as rust,rust-inline")
     parser.add_argument("--pairs", type=int, default=10, help="rounds at most (default: %(default)s)")
     parser.add_argument("--size", default=str(FACTOR), help="times the job files' sizes (default: %(default)s)")
-    parser.add_argument("--destructive", action="store_true", help="write over a block device")
+    parser.add_argument("--destructive", nargs="?", const="1", metavar="1", help="write over a block device")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, run nothing")
     parser.add_argument("--report", type=Path, default=target.REPORT, help="where the report goes")
     options = parser.parse_args(arguments)
     if options.pairs < 1:
         raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
+    if options.destructive not in (None, "1"):
+        raise Failure(f"DESTRUCTIVE={options.destructive}: it is 1, or left out", 2)
     if not options.size.isdigit() or not int(options.size):
         raise Failure(f"SIZE={options.size} is not a factor; give 1, 2, ..., which multiplies the job files' sizes", 2)
     options.size = int(options.size)
@@ -346,7 +348,7 @@ def main(arguments: list[str]) -> int:
     """Check, measure, print, write the report."""
     machine.polite()
     options = parse(arguments)
-    where = target.find(options.destructive)
+    where = target.find(bool(options.destructive))
     compared = choose(options.variants, target.active_core())
     loads, left_out = loads_of(where, options.only, options.size)
     bench = Hardware(where, loads, compared, options.pairs, options.size, left_out)
@@ -371,7 +373,7 @@ def command(bench: Hardware, arguments: Sequence[str]) -> str:
     """What somebody types who wants the same."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--size")
-    parser.add_argument("--destructive", action="store_true")
+    parser.add_argument("--destructive", nargs="?")
     _, rest = parser.parse_known_args(arguments)
     given = {"TARGET": bench.where.name, "SIZE": str(bench.factor), "DESTRUCTIVE": "1" if bench.where.bare else ""}
     given["ARGS"] = shlex.join(rest)

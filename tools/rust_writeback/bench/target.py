@@ -171,6 +171,8 @@ def find(destructive: bool, environment: Mapping[str, str] = os.environ) -> Targ
         raise Failure("there is no target; give one as make bench TARGET=/mnt/point", 2)
     path, name = Path(environment["TARGET"]), environment.get("TARGET_NAME", environment["TARGET"])
     if not stat.S_ISBLK(path.stat().st_mode):
+        if destructive:
+            raise Failure(f"DESTRUCTIVE=1 is for a block device, {name} is a folder; leave it out", 2)
         return Target(path, name, file_system(path, Path("/proc/self/mountinfo").read_text()))
     if not destructive:
         raise Failure(f"{name} is a block device, and what it holds would be lost; say DESTRUCTIVE=1 to have that", 2)
