@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,15 @@ def test_it_stops_at_the_limit_and_says_so(guests: Guests, capsys: pytest.Captur
     assert guests.bench("--only", "depth-1/device/dontcache", "--pairs", "5") == 0
     assert len(guests.booted) == 10
     assert "Stopped at the limit of 5 pairs: depth-1/device/dontcache." in capsys.readouterr().out
+
+
+def test_one_pair_is_one_pair(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
+    assert guests.bench("--only", "depth-1/device/dontcache", "--pairs", "1") == 0
+    printed = capsys.readouterr()
+    report = (guests.folder / "bench" / "report.md").read_text() + (guests.folder / "bench" / "index.html").read_text()
+    assert "1 load on C, Rust: 1 pair of boots, about" in printed.err
+    assert "Stopped at the limit of 1 pair: " in printed.out and report.count("1 pair of boots") == 2
+    assert not re.search(r"\b1 (pairs|boots|loads|minutes)\b", printed.out + printed.err + report)
 
 
 def test_a_finished_boot_is_not_booted_again(guests: Guests) -> None:

@@ -463,6 +463,15 @@ def test_wide_intervals_take_rounds_up_to_the_limit(rounds: Rounds, capsys: pyte
     assert "Stopped at the limit of 4 rounds: sequential." in printed
 
 
+def test_one_round_is_one_round(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rounds.bench("--only", "depth-1/xfs/dontcache", "--pairs", "1") == 0
+    printed = capsys.readouterr()
+    report = (rounds.folder / "report" / "report.md").read_text()
+    assert "1 load on /mnt/here (xfs): 1 round, each about" in printed.err
+    assert "1 round on the machine itself" in report
+    assert "Stopped at the limit of 1 round: " in printed.out or "One variant alone" in printed.out
+
+
 def fill(lines: list[dict[str, Any]]) -> None:
     """The second load finds the device full."""
     document = json.loads(lines[2]["fio"][lines[2]["fio"].index("{") :])

@@ -144,7 +144,7 @@ def main(arguments: list[str]) -> int:
     show(found)
     for name, folder, document in zip("AB", options.folders, (a, b), strict=True):
         setup = document["setup"]
-        print(f"{name}: {folder}, {setup['date']}, revision {setup['revision']}, {setup['pairs']} pairs")
+        print(f"{name}: {folder}, {setup['date']}, revision {setup['revision']}, {table.many('pair', setup['pairs'])}")
     for line in differences(a, b):
         print(f"not alike: {line}")
     if counted(a) and counted(b):

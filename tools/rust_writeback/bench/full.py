@@ -158,7 +158,7 @@ class Bench:
         """Pair after pair, until nothing is open or the limit is reached."""
         booted = len(self.vm.share_out(self.loads))
         total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2 * booted)
-        with Bar(f"{len(self.loads)} loads", total, interval=10) as bar:
+        with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
             for number in range(1, self.limit + 1):
                 if not self.open():
                     break
@@ -173,10 +173,10 @@ class Bench:
         narrow = len(self.loads) - len({*left, *missing, *self.deadly})
         notes = [] if self.exact else [
             f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in {narrow} of"
-            f" {len(self.loads)} loads."
+            f" {table.many('load', len(self.loads))}."
         ]
         if left and not self.exact:
-            notes.append(f"Stopped at the limit of {self.limit} pairs: {', '.join(left)}.")
+            notes.append(f"Stopped at the limit of {table.many('pair', self.limit)}: {', '.join(left)}.")
         if missing:
             notes.append(f"Nothing could be measured of {', '.join(missing)}.")
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
@@ -196,12 +196,12 @@ def plan(options: argparse.Namespace) -> Bench:
 def announce(bench: Bench) -> None:
     """What will run, and how long it will take."""
     fewest = min(FEWEST_PAIRS, bench.limit)
-    pairs = list(dict.fromkeys(str(number) for number in (fewest, bench.limit)))
-    minutes = list(dict.fromkeys(f"{number * bench.seconds(bench.loads) / 60:.0f}" for number in (fewest, bench.limit)))
+    minutes = (round(number * bench.seconds(bench.loads) / 60) for number in (fewest, bench.limit))
     names = ", ".join(variants.title(variant.name) for variant in bench.compared)
-    length = "counted in instructions, one boot each" if bench.exact else f"{' to '.join(pairs)} pairs of boots"
-    what = f"{len(bench.loads)} loads on {names}: {length}"
-    print(f"{what}, about {' to '.join(minutes)} minutes", file=sys.stderr, flush=True)
+    pairs = f"{table.many('pair', fewest, bench.limit)} of boots"
+    length = "counted in instructions, one boot each" if bench.exact else pairs
+    what = f"{table.many('load', len(bench.loads))} on {names}: {length}"
+    print(f"{what}, about {table.many('minute', *minutes)}", file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str]) -> int:

@@ -79,7 +79,7 @@ class Words(report.Words):
     def obtained(self, setup: dict[str, Any]) -> str:
         """At the end of the text for a mail."""
         return (
-            f"{setup['pairs']} rounds on the machine itself, Linux {setup['kernel']}, {setup['fio']},"
+            f"{table.many('round', setup['pairs'])} on the machine itself, Linux {setup['kernel']}, {setup['fio']},"
             f" {setup['host_cpu']}, {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on"
             f" {setup['drive']}, the sizes of the job files times {setup['size_factor']}."
         )
@@ -201,7 +201,7 @@ class Hardware:
     def run(self, kept: journal.Journal) -> None:
         """Round after round, until nothing is open or the limit is reached."""
         total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2)
-        with Bar(f"{len(self.loads)} loads", total, interval=10) as bar:
+        with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
             for number in range(1, self.limit + 1):
                 planned = results.plan(self.open())
                 if not planned:
@@ -248,11 +248,11 @@ class Hardware:
         left = self.open()
         notes.append(
             f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in"
-            f" {len(self.loads) - len(left) - len(self.given_up)} of {len(self.loads)} loads."
+            f" {len(self.loads) - len(left) - len(self.given_up)} of {table.many('load', len(self.loads))}."
         )
         if left:
             names = dict.fromkeys(load.scenario.name for load in left)
-            notes.append(f"Stopped at the limit of {self.limit} rounds: {', '.join(names)}.")
+            notes.append(f"Stopped at the limit of {table.many('round', self.limit)}: {', '.join(names)}.")
         if self.given_up:
             names = dict.fromkeys(load.name for load in self.loads if load.name in self.given_up)
             notes.append(f"Given up: {', '.join(names)}. What is over too soon takes a larger SIZE.")
@@ -337,7 +337,8 @@ def announce(bench: Hardware, rate: float) -> None:
     fewest = min(FEWEST_PAIRS, bench.limit)
     minutes, written = bench.seconds(rate) / 60, bench.written() / 1e9
     print(
-        f"{len(bench.loads)} loads on {bench.where.name} ({bench.where.place}): {fewest} to {bench.limit} rounds,"
+        f"{table.many('load', len(bench.loads))} on {bench.where.name} ({bench.where.place}):"
+        f" {table.many('round', fewest, bench.limit)},"
         f" each about {minutes:.1f} minutes at {rate / 1e6:.0f} MB/s and up to {written:.1f} GB written",
         file=sys.stderr,
         flush=True,

@@ -66,15 +66,15 @@ class Words:
         names = ", ".join(title(variant) for variant in setup["variants"])
         emulated = "" if setup["accelerator"] == "kvm" else f" {self.emulated}"
         return (
-            f"{setup['date']}, Linux {setup['kernel']}, {setup['accelerator']}, {setup['pairs']} pairs of boots"
-            f" ({names}, in turn).{emulated}"
+            f"{setup['date']}, Linux {setup['kernel']}, {setup['accelerator']},"
+            f" {table.many('pair', setup['pairs'])} of boots ({names}, in turn).{emulated}"
         )
 
     def obtained(self, setup: dict[str, Any]) -> str:
         """At the end of the text for a mail."""
         names = ", ".join(title(variant) for variant in setup["variants"])
         return (
-            f"{setup['pairs']} pairs of boots"
+            f"{table.many('pair', setup['pairs'])} of boots"
             f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
             f" accelerator {setup['accelerator']}, {setup['cpus']} CPUs, {setup['memory']} of memory,"
             f" {setup['places']} on {setup['drive']}."

@@ -51,7 +51,7 @@ def measure(
     """All boots: what is known of each, and the measurements of all."""
     measurements: list[results.Measurement] = []
     total = sum(len(boot.steps) + 2 for boot in planned)
-    with Bar(f"{options.pairs} boots of each core", total, interval=10) as bar:
+    with Bar(f"{table.many('boot', options.pairs)} of each core", total, interval=10) as bar:
         for boot in planned:
             boots.run(vm, boot, bar)
             write_whole(options.report / "raw" / f"{boot.name}.jsonl", boot.output)
