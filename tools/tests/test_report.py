@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,13 +18,19 @@ from rust_writeback.bench import catalogue, plots, report, results, summary, tab
 
 FOLDER = Path(__file__).parents[1] / "fio"
 LOADS = catalogue.select("xfs", catalogue.ALL_MODES, catalogue.SHORT, FOLDER)
+COUNTING = catalogue.select("xfs", ["dontcache"], ["depth-1-counts"], FOLDER)
+
+DRAWN = set(report.CAPTIONS) - {"waits"}
+"""What there is to draw where no load counts."""
 
 
-def comparison(pairs: int = 3, rust: float = 1.0) -> list[results.Measurement]:
+def comparison(
+    pairs: int = 3, rust: float = 1.0, loads: Sequence[catalogue.Load] = LOADS
+) -> list[results.Measurement]:
     """Measurements of boots whose host drifts, and whose Rust core is that much faster."""
     measurements = []
     for pair in range(1, pairs + 1):
-        steps = results.plan([load for load in LOADS if pair == 1 or load.mode != "direct"])
+        steps = results.plan([load for load in loads if pair == 1 or load.mode != "direct"])
         for core in ("c", "rust"):
             speed = (1 + 0.3 * pair) * (rust if core == "rust" else 1) * (1 + 0.01 * (pair % 2) * (core == "rust"))
             measurements += results.accept(boot(core, steps, speed), steps, pair, variant(core))
@@ -79,13 +86,14 @@ def test_the_page_opens_without_a_network(folder: Path) -> None:
     page.feed(text)
     assert page.fetched == []
     assert not re.search(r"@import|url\((?!#)", text)
-    assert page.tags.count("svg") == len(report.CAPTIONS)
+    assert page.tags.count("svg") == len(DRAWN)
     assert "script" not in page.tags
     assert "&lt;&amp;&gt;" in text
 
 
 def test_the_plots_are_whole_svg(folder: Path) -> None:
-    for name in report.CAPTIONS:
+    assert {path.stem for path in folder.glob("*.svg")} == DRAWN
+    for name in DRAWN:
         root = xml.etree.ElementTree.parse(folder / f"{name}.svg").getroot()
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
 
@@ -97,11 +105,21 @@ def test_rates_are_taken_over_windows() -> None:
     assert plots.rate(results.JOB_CPU, unit=1e6)(one)[1] == pytest.approx([0.25] * 3)
 
 
+def test_how_long_bios_wait_is_drawn_where_it_was_counted(tmp_path: Path) -> None:
+    both = [*comparison(1), *comparison(1, loads=COUNTING)]
+    report.write(tmp_path, setup(), [], both, summary.summarize(both, summary.FULL))
+    page = (tmp_path / "index.html").read_text()
+    assert page.count("<svg") == len(report.CAPTIONS)
+    figure = page[page.index("<h2>How long a bio waits") :]
+    figure = figure[: figure.index("</figure>")]
+    assert "wait for the end, ms" in figure and "depth-1-counts" in figure and "writers-4" not in figure
+
+
 def test_a_plot_of_nothing_is_left_out(tmp_path: Path) -> None:
     blind = [replace(m, used={"context_switches": 1}, device={}) for m in comparison(1) if m.mode == "buffered"]
     report.write(tmp_path, setup(), [], blind, summary.summarize(blind))
     drawn = {path.stem for path in tmp_path.glob("*.svg")}
-    assert set(report.CAPTIONS) - drawn == {"workers", "throughput", "counter"}
+    assert set(report.CAPTIONS) - drawn == {"workers", "throughput", "counter", "waits"}
     assert (tmp_path / "index.html").read_text().count("<figure>") == len(drawn)
 
 

@@ -194,6 +194,12 @@ def _latency(drawing: Drawing) -> Figure:
     return _tails(drawing, drawing.panels, lambda m: m.outcome.latency, "completion latency, ms", 1e6)
 
 
+def _waits(drawing: Drawing) -> Figure:
+    counted = {(m.scenario, m.place) for m in drawing.measurements if m.counts}
+    panels = {panel: text for panel, text in drawing.panels.items() if panel in counted}
+    return _tails(drawing, panels, lambda m: m.counts.latency_us if m.counts else {}, "wait for the end, ms", 1e3)
+
+
 def _tails(drawing: Drawing, chosen: Mapping[Panel, str], tails: Tails, label: str, unit: float) -> Figure:
     """How long it took over the share of those that took longer: tails to the right."""
     figure, panels = _panels(list(chosen), 3.2)
@@ -328,6 +334,7 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
     "ratios": _ratios,
     "bandwidth": _bandwidth,
     "latency": _latency,
+    "waits": _waits,
     "dirty": _over_time("dirty, MB", _pages(DIRTY)),
     "counter": _over_time("DONTCACHE counter, MB", _pages(COUNTED), ["dontcache"]),
     "throughput": _over_time("device, MB/s", rate(READ, WRITTEN, unit=1e6)),
@@ -337,6 +344,7 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
 }
 
 NEEDS: dict[str, Callable[[Measurement], object]] = {
+    "waits": lambda m: m.counts,
     "counter": lambda m: m.mode == "dontcache" and m.counter_peak is not None,
     "throughput": lambda m: m.device,
     "workers": lambda m: "worker_seconds" in m.used,

@@ -29,6 +29,11 @@ CAPTIONS = {
     ),
     "bandwidth": ("Bandwidth", "Bars: geometric mean over the boots. Points: single boots."),
     "latency": ("Completion latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
+    "waits": (
+        "How long a bio waits for its end",
+        "From its way into the batch to its end function, in steps of 8 us; of all boots of a core, and of the loads"
+        " that count it.",
+    ),
     "throughput": (
         "What the device moved while fio ran",
         "Read and written, by half seconds (in a short run, by tenths of it); one line a boot.",
