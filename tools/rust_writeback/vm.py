@@ -151,7 +151,7 @@ def _judge(options: VmOptions, story: machine.Story, text: str, log: Path, limit
         raise VmFailure(kind, message, log)
 
     if story.refused:
-        has = "has no Rust core" if story.core == "none" else f"runs the {story.core} core"
+        has = "has no writeback core" if story.core == "none" else f"runs the {story.core} core"
         raise Failure(f"the kernel {has}, not the {options.core} core that was asked for; rebuild it with: make kernel")
     found = console.classify(text)
     if story.silent and "GUEST_PANICKED" not in story.events:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -325,6 +327,57 @@ def test_an_accelerator_that_nobody_told_is_unknown(guests: Guests) -> None:
     assert {m["mode"] for m in document["measurements"]} == {"buffered"}
     assert document["setup"]["accelerator"] == "unknown"
     assert "Nothing could be measured of competing/xfs/dontcache." in document["verdicts"]
+
+
+def without_core(monkeypatch: pytest.MonkeyPatch, guests: Guests, number: int) -> None:
+    """From this boot on, the kernel is another one, which has no core."""
+
+    def run(options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
+        if len(guests.booted) + 1 >= number:
+            guests.booted.append((options.core, "", 0))
+            raise Failure("the kernel has no writeback core")
+        return guests.run(options, command, stdout)
+
+    monkeypatch.setattr(vm, "run", run)
+
+
+def test_a_kernel_without_a_core_is_told_in_a_line(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_core(monkeypatch, guests, 1)
+    with pytest.raises(Failure, match="^the kernel has no writeback core$"):
+        guests.bench("--only", "competing/xfs", "--pairs", "2")
+    assert len(guests.booted) == 1
+
+
+def test_what_was_finished_before_a_kernel_without_a_core_is_partial(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_core(monkeypatch, guests, 4)
+    assert guests.bench("--only", "competing/xfs", "--pairs", "3") == 1
+    assert len(guests.booted) == 4
+    assert capsys.readouterr().err.splitlines()[-1] == "partial: the kernel has no writeback core"
+    document = json.loads((guests.folder / "bench" / "results.json").read_text())
+    assert {(m["pair"], m["variant"]) for m in document["measurements"]} == {(1, "c"), (1, "rust"), (2, "c")}
+    assert document["verdicts"][-1] == "partial: the kernel has no writeback core"
+
+
+def test_the_driver_says_that_there_is_no_core(tmp_path: Path) -> None:
+    """In a guest; and the one line is all that is told of the boot."""
+    planned = steps("depth-1/device/dontcache")
+    plan = {"steps": [step.plan(RUST) for step in planned], "interval": 0.1, "file_system": "device"}
+    missing = str(tmp_path / "rust_writeback")
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "bench", results.to_text(plan)],
+        cwd=FOLDER.parent / "guest",
+        env={**os.environ, "BENCH_DEBUGFS": missing, "NVME": "/dev/none"},
+        capture_output=True,
+    )
+    assert done.returncode == 1
+    found = results.sift(results.read_lines(done.stdout), planned, 1, RUST)
+    said = f"{missing} is missing: this kernel has no writeback core to compare"
+    assert (found.measurements, found.problems) == (
+        [],
+        [f"boot of the rust core, pair 1: {said}; the run is not reported"],
+    )
 
 
 def test_nothing_measured_is_no_success(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:

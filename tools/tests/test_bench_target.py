@@ -270,6 +270,29 @@ def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_load_that_finds_no_dontcache_is_named_and_leaves_nothing(tmp_path: Path, driver: None) -> None:
+    """On the tmpfs that the build root has for /tmp: a real file system without it."""
+    found = target.file_system(tmp_path, Path("/proc/self/mountinfo").read_text())
+    if found != "tmpfs":
+        pytest.skip(f"{tmp_path} is in a {found}")
+    job, folder = tmp_path / "sequential.fio", tmp_path / "fresh"
+    folder.mkdir()
+    job.write_text((FOLDER / "sequential.fio").read_text().replace("size=208m", "size=4m"))
+    loads = [catalogue.Load(jobs.read(job), mode, found) for mode in ("dontcache", "buffered")]
+    planned = results.plan(loads)
+    todo = plan(folder) | {"steps": [step.plan(KERNEL) for step in planned]}
+    with Bar("loads", 4) as bar:
+        _, output, said = hardware.run_driver(todo, bar)
+    lines = results.read_lines(output)
+    assert [line["kind"] for line in lines] == ["guest", "step", "step", "end"], said
+    lines[2]["samples"] = lines[2]["samples"] or [[0.0] * 10]  # it may be over before the first
+    sifted = results.sift(lines, planned, 1, KERNEL)
+    told = "sequential, dontcache, tmpfs: fio reports error 95 in a job (EOPNOTSUPP: there is no DONTCACHE here"
+    assert [problem.startswith(told) for problem in sifted.problems] == [True], sifted.problems
+    assert [m.mode for m in sifted.measurements] == ["buffered"]
+    assert list(folder.iterdir()) == []
+
+
 @pytest.mark.parametrize(("error", "words"), [(errno.ENOSYS, "has no io_uring"), (errno.EPERM, "io_uring_disabled")])
 def test_a_kernel_without_io_uring_is_told(
     error: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -155,14 +155,23 @@ class Bench:
         return dead
 
     def run(self, kept: journal.Journal) -> None:
-        """Pair after pair, until nothing is open or the limit is reached."""
+        """Pair after pair, until nothing is open or the limit is reached.
+
+        A kernel without the core that is asked for ends it: another boot would not have it either.
+        """
         booted = len(self.vm.share_out(self.loads))
         total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2 * booted)
         with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
             for number in range(1, self.limit + 1):
                 if not self.open():
                     break
-                self.pair(number, kept, bar)
+                try:
+                    self.pair(number, kept, bar)
+                except Failure as failure:
+                    if not self.measurements:
+                        raise
+                    self.problems.append(str(failure))
+                    break
 
     def notes(self) -> list[str]:
         """Why it ended where it did, and what is missing."""

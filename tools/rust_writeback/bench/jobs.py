@@ -236,11 +236,11 @@ def release(version: str) -> tuple[int, int]:
         return (0, 0)
 
 
-def parse(text: str, scenario: Scenario, mode: str) -> list[Outcome]:
+def parse(text: str, scenario: Scenario, mode: str, *where: str) -> list[Outcome]:
     """Read fio's json+, an outcome for each section; refuse what is not exactly the load that was planned."""
 
     def refuse(what: str) -> Failure:
-        return Failure(f"{scenario.name}, {mode}: {what}; the run is not reported")
+        return Failure(f"{', '.join((scenario.name, mode, *where))}: {what}; the run is not reported")
 
     start = text.find("{\n")
     try:

@@ -176,7 +176,7 @@ def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Varia
             what = f"{line['scenario']}, {line['mode']}: " if "scenario" in line else ""
             found.problems.append(str(refuse(f"{what}{line['reason']}")))
     if not lines or lines[0].get("kind") != "guest":
-        found.problems.append(str(refuse(NOT_ENDED)))
+        found.problems = found.problems or [str(refuse(NOT_ENDED))]
         return found
     stopped = any(line["kind"] == "refused" and "scenario" not in line for line in lines)
     if lines[-1].get("kind") != "end" and not stopped:
@@ -212,7 +212,7 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
     scenario, mode = step.load.scenario, step.load.mode
     core = "this kernel" if variant.core == KERNEL else f"{variant.name} core"
     where = f"{scenario.name}, {mode}, {step.load.place}, {core}"
-    outcomes = jobs.parse(line["fio"], scenario, mode)
+    outcomes = jobs.parse(line["fio"], scenario, mode, step.load.place)
 
     def refuse(what: str) -> Failure:
         return Failure(f"{where}: {what}; the run is not reported")
