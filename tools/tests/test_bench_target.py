@@ -262,11 +262,12 @@ def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "pwritev", refuse)
     monkeypatch.setattr(target, "io_uring_error", lambda: 0)
     where = target.Target(tmp_path, "/mnt/here", "tmpfs")
-    of_tmpfs = r"/mnt/here \(tmpfs\) has no DONTCACHE on Linux 7.3.4; name one"
+    of_tmpfs = r"/mnt/here \(tmpfs\) has no DONTCACHE on Linux 7.3.4; name a folder"
     for release, words in (("7.3.4", of_tmpfs), ("6.1.0", "boot 6.14")):
         monkeypatch.setattr(target.platform, "release", lambda release=release: release)
         with pytest.raises(Failure, match=words):
-            where.check()
+            where.check(True)
+    where.check(False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -299,7 +300,7 @@ def test_a_kernel_without_io_uring_is_told(
 ) -> None:
     monkeypatch.setattr(target, "io_uring_error", lambda: error)
     with pytest.raises(Failure, match=words):
-        target.Target(tmp_path, "/mnt/here", "xfs").check()
+        target.Target(tmp_path, "/mnt/here", "xfs").check(True)
 
 
 @pytest.fixture
@@ -339,14 +340,14 @@ def test_a_device_in_use_is_refused(
         (device.sys / holder).mkdir(parents=True)
     monkeypatch.setattr(os, "open", busy)
     with pytest.raises(Failure, match=words):
-        device.check()
+        device.check(True)
     assert asked[0] & os.O_EXCL
 
 
 def test_a_read_only_device_is_refused(device: target.Target) -> None:
     (device.sys / "ro").write_text("1\n")
     with pytest.raises(Failure, match="is read-only"):
-        device.check()
+        device.check(True)
 
 
 def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -388,7 +389,7 @@ class Rounds:
         monkeypatch.setattr(boots, "DRIVER", GUEST)
         monkeypatch.setattr(target, "DEBUGFS", folder / "no-core")
         monkeypatch.setattr(target, "file_system", lambda *_: "xfs")
-        monkeypatch.setattr(target.Target, "check", lambda self: None)
+        monkeypatch.setattr(target.Target, "check", lambda self, dontcache: None)
         monkeypatch.setattr(target.Target, "room", lambda self: 1 << 40)
         monkeypatch.setattr(target.Target, "rate", lambda self: 1e9)
         monkeypatch.setattr(target, "REPORT", folder / "report")

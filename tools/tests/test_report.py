@@ -116,6 +116,7 @@ def test_how_long_bios_wait_is_drawn_where_it_was_counted(tmp_path: Path) -> Non
 
 
 def test_a_plot_of_nothing_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "workers.svg").touch()
     blind = [replace(m, used={"context_switches": 1}, device={}) for m in comparison(1) if m.mode == "buffered"]
     report.write(tmp_path, setup(), [], blind, summary.summarize(blind))
     drawn = {path.stem for path in tmp_path.glob("*.svg")}

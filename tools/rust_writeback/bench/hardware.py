@@ -359,7 +359,7 @@ def main(arguments: list[str]) -> int:
             print(line)
         return 0
     fio = jobs.require_uncached()
-    where.check()
+    where.check(any(section.uncached(load.mode) for load in loads for section in load.scenario.sections))
     where.check_room(results.plan(loads))
     announce(bench, where.rate())
     begin = time.monotonic()

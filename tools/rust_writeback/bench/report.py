@@ -104,6 +104,8 @@ def write(
     words = words or Words()
     said = [*verdicts(groups, words.pairs_of), *notes]
     drawn = plots.draw(groups, measurements, titles, list(words.captions))
+    for name in words.captions:
+        (folder / f"{name}.svg").unlink(missing_ok=True)  # of an earlier report, which may have had more
     for name, svg in drawn.items():
         write_whole(folder / f"{name}.svg", '<?xml version="1.0" encoding="utf-8"?>\n' + svg)
     document = {

@@ -87,12 +87,13 @@ class Target:
                 f" {(needed - room) / 1e6:.0f} MB are missing; free them, or take a smaller SIZE"
             )
 
-    def check(self) -> None:
+    def check(self, dontcache: bool) -> None:
         """Whatever would make the loads fail or measure something else, before the first of them."""
         check_io_uring()
         if self.bare:
             self._check_unused()
-        self._check_dontcache()
+        if dontcache:
+            self._check_dontcache()
 
     def _check_unused(self) -> None:
         """A device that is mounted, held, or has a partition that is cannot be had exclusively."""
@@ -128,7 +129,7 @@ class Target:
                 what = f"Linux {platform.release()} has no DONTCACHE; boot {'.'.join(map(str, FIRST_RELEASE))} or later"
             else:
                 lacks = f"{self.name} ({self.place}) has no DONTCACHE on Linux {platform.release()}"
-                what = f"{lacks}; name one that has, such as xfs"
+                what = f"{lacks}; name a folder on a file system that has, such as xfs, or boot a later Linux"
             raise Failure(f"EOPNOTSUPP: {what}") from None
 
     def rate(self) -> float:
