@@ -285,6 +285,17 @@ def test_switches_and_cpu_time_are_sampled_from_the_first_row_on(quiet: sampler.
     assert switches[0] == 0 and switches == sorted(switches)
 
 
+def test_looking_around_leaves_no_gap(quiet: sampler.Sampler) -> None:
+    quiet.cost = quiet.interval * sampler.SHARE_OF_TIME / 2
+    quiet.looking = quiet.cost * sampler.LOOK_AROUND
+    assert quiet.rest() == pytest.approx(quiet.interval)
+    quiet.looking *= 2
+    assert quiet.rest() == pytest.approx(1.5 * quiet.interval)
+    quiet.look_around()
+    assert quiet.looking < 1
+    quiet.stop()
+
+
 def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(3 * 4096 + 1))

@@ -33,7 +33,7 @@ class Sampler(threading.Thread):
         self.bdi = bdi
         self.interval = interval
         self.rows: list[list[float]] = []
-        self.cost = 0.0
+        self.cost = self.looking = 0.0
         self.error = ""
         self.done = threading.Event()
         self.load = 0
@@ -72,19 +72,28 @@ class Sampler(threading.Thread):
         """Microseconds that the load, and the kernel's workers, have had."""
         if self.load:
             self.load_spent = cpu_microseconds(self.load) or self.load_spent
-        if len(self.rows) % LOOK_AROUND == LOOK_AROUND - 1:
-            self.workers.find()
-        else:
-            self.workers.update()
+        self.workers.update()
         return self.load_spent, sum(self.workers.spent.values())
+
+    def look_around(self) -> None:
+        """Find new workers."""
+        begin = time.thread_time()
+        self.workers.find()
+        self.looking = time.thread_time() - begin
+
+    def rest(self) -> float:
+        """Seconds until the next sample. Looking around takes long: its rest is spread, or there would be gaps."""
+        return max(self.interval, (self.cost + self.looking / LOOK_AROUND) / SHARE_OF_TIME)
 
     def run(self) -> None:
         """Sample until told to stop, ahead of the load that fills all CPUs."""
         try:
             with contextlib.suppress(PermissionError):  # only root gets ahead
                 os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
-            while not self.done.wait(max(self.interval, self.cost / SHARE_OF_TIME)):
+            while not self.done.wait(self.rest()):
                 self.sample()
+                if len(self.rows) % LOOK_AROUND == 0:
+                    self.look_around()
         except (OSError, ValueError, IndexError, Refused) as error:
             self.error = str(error)
 
