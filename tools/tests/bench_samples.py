@@ -59,7 +59,7 @@ def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> lis
         peak = 700 if uncached and writes else 0
         dirty = 0 if mode == "direct" else 1000
         cached = 0 if uncached or mode == "direct" else 50000
-        used = {"context_switches": 900, "worker_seconds": 0.4, "device_read": 0}
+        used = {"context_switches": 900, "load_seconds": 0.6, "worker_seconds": 0.4, "device_read": 0}
         used |= {"device_written": scenario.written, "device_writes": scenario.written >> 18}
         lines.append(
             {

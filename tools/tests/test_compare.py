@@ -249,12 +249,13 @@ def test_workers_are_found_among_others_and_keep_what_they_had(monkeypatch: pyte
 
 def test_a_worker_that_was_not_there_began_at_nothing() -> None:
     device = {"read": 0, "written": 0, "writes": 0}
-    before = usage.Usage(10, {1: 50, 2: 7}, device)
-    after = usage.Usage(25, {1: 60, 3: 5}, {"read": 1, "written": 2, "writes": 3})
+    before = usage.Usage(10, 7, {1: 50, 2: 7}, device)
+    after = usage.Usage(25, 9, {1: 60, 3: 5}, {"read": 1, "written": 2, "writes": 3})
     found = after.since(before)
     assert (found["context_switches"], found["worker_seconds"]) == (15, 15e-6)
+    assert found["load_seconds"] == 2e-6
     assert (found["device_read"], found["device_written"], found["device_writes"]) == (1, 2, 3)
-    assert "worker_seconds" not in usage.Usage(25, {}, device).since(usage.Usage(10, {}, device))
+    assert "worker_seconds" not in usage.Usage(25, 9, {}, device).since(usage.Usage(10, 7, {}, device))
 
 
 @pytest.fixture
@@ -262,9 +263,9 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> sampler.Sampler:
     """A sampler of a machine without our core, whose only worker is made up."""
     machine = Kworkers(monkeypatch, tmp_path)
     machine.start(9, "kworker/u8:3-flush-259:0")
+    clock = iter([100, 350, None])
     monkeypatch.setattr(sampler, "DEBUGFS", str(tmp_path))
     monkeypatch.setattr(sampler, "cpu_microseconds", lambda process: next(clock))
-    clock = iter([100, 350, None])
     found = sampler.Sampler(b"0:0", 0.01)
     monkeypatch.setattr(found, "join", lambda: None)  # it does not run: samples are taken by hand
     times = itertools.count(40, 10)

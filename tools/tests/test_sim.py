@@ -61,6 +61,8 @@ def simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulations:
         (["--sim", "--quick=yes"], "QUICK=yes: it is 1, or left out"),
         (["--quick"], "add SIM=1"),
         (["--repeat"], "add SIM=1"),
+        (["--cpus", "1"], "add SIM=1"),
+        (["--sim", "--cpus", "0"], "--cpus takes 1 to 16"),
         (["--sim", "--bps", "1M"], "leave --bps out"),
         (["--sim", "--quick", "--only", "depth-1"], "leave it or --only out"),
         (["--sim", "--pairs", "0"], "--pairs takes 1 or more"),
@@ -137,6 +139,20 @@ def test_more_pairs_begin_at_other_moments_and_have_intervals(simulations: Simul
     assert [plan["delay"] for _, plan in simulations.asked] == [n * sim.DELAY for n in (0, 0, 1, 1, 2, 2)]
     ratio = simulations.document()["summary"][0]["figures"]["mb_per_s"]["ratios"]["rust"]
     assert ratio["low"] < ratio["estimate"] < ratio["high"]
+
+
+def test_work_is_told_for_each_mib_with_as_many_cpus_as_were_asked_for(
+    simulations: Simulations, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = "depth-1/device/dontcache"
+    assert simulations.bench("--sim", "--only", load, "--cpus", "1") == 0
+    assert [options.smp for options, _ in simulations.asked] == [1, 1]
+    figures = simulations.document()["summary"][0]["figures"]
+    megabytes = LOADS[load].moved / 2**20
+    assert figures["work"]["rust"] == pytest.approx(1e6 * (0.6 + 0.4) / megabytes)
+    assert "1000/MiB" in capsys.readouterr().out
+    simulations.bench("--only", load, "--pairs", "1")
+    assert "work" not in simulations.document()["summary"][0]["figures"]
 
 
 def test_two_counted_results_show_what_changed(simulations: Simulations, capsys: pytest.CaptureFixture[str]) -> None:

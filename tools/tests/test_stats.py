@@ -82,3 +82,8 @@ def test_geometric_mean() -> None:
         stats.geometric_mean([])
     with pytest.raises(ValueError, match="negative"):
         stats.geometric_mean([-1])
+
+
+def test_a_narrow_interval_is_told_with_a_digit_more() -> None:
+    assert str(stats.Ratio(1.0104, 1.0088, 1.012, 3)) == "1.010 (1.009-1.012)"
+    assert str(stats.Ratio(1.0, 0.985, 1.015, 3)) == "1.00 (0.98-1.01)"

@@ -23,7 +23,7 @@ from ..errors import Failure, run_main
 from . import report, stats, summary, table
 from .variants import title
 
-CHOSEN = (summary.MAIN, "p99", "peak_dirty", "cached_after", "switches")
+CHOSEN = (summary.MAIN, "p99", "peak_dirty", "cached_after", "switches", "work")
 MATTERS = ("kernel", "accelerator", "cpus", "memory", "drive", "fio", "qemu", "host_cpu")
 """What of two setups should be alike."""
 

@@ -21,6 +21,9 @@ from . import boots, catalogue, jobs, journal, report, results, sim, stats, summ
 FEWEST_PAIRS, MOST_PAIRS = 3, 10
 """An interval over two pairs can be narrow by chance."""
 
+MOST_CPUS = 16
+"""They take turns, so more would only be slower."""
+
 TABLES: report.Tables = (
     ("What the loads did", summary.SHORT),
     ("What they cost", summary.COSTS),
@@ -45,6 +48,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--bps", help=f"bytes a second that the drive takes (default: {boots.Machine.bps})")
     parser.add_argument("--sim", nargs="?", const="1", metavar="1", help="count instructions instead of seconds")
     parser.add_argument("--quick", nargs="?", const="1", metavar="1", help="with --sim: a few loads only")
+    parser.add_argument("--cpus", type=int, help=f"with --sim: CPUs that take turns (default: {sim.Simulated.cpus})")
     parser.add_argument("--repeat", action="store_true", help="with --sim: run a load twice and compare every figure")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, touch nothing")
     parser.add_argument("--report", type=Path, help="where the report goes (build/bench; build/sim with --sim)")
@@ -56,8 +60,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             raise Failure(f"{name.upper()}={getattr(options, name)}: it is 1, or left out", 2)
     if options.sim:
         _check_sim(options)
-    elif options.quick or options.repeat:
-        raise Failure("QUICK=1 and --repeat are for the simulation; add SIM=1 or --sim", 2)
+    elif options.quick or options.repeat or options.cpus is not None:
+        raise Failure("QUICK=1, --cpus and --repeat are for the simulation; add SIM=1 or --sim", 2)
     return options
 
 
@@ -65,6 +69,8 @@ def _check_sim(options: argparse.Namespace) -> None:
     """What makes no sense where nothing is timed."""
     if options.bps is not None:
         raise Failure("the simulation's drive has a fixed latency and no other limit; leave --bps out", 2)
+    if options.cpus is not None and not 1 <= options.cpus <= MOST_CPUS:
+        raise Failure(f"--cpus takes 1 to {MOST_CPUS}", 2)
     if options.quick and options.only:
         raise Failure("QUICK=1 is a selection of its own; leave it or --only out", 2)
 
@@ -194,12 +200,14 @@ class Bench:
 def plan(options: argparse.Namespace) -> Bench:
     """What the command line asks for."""
     compared = variants.parse(options.variants)
+    vm: boots.Machine
     if not options.sim:
         vm = boots.Machine(mem=options.mem, bps=options.bps or boots.Machine.bps)
         return Bench(vm, catalogue.matrix(options.only), compared, options.pairs or MOST_PAIRS)
     chosen = options.only or (sim.REPEATED if options.repeat and not options.quick else ())
     loads = sim.select(sim.QUICK if options.quick else chosen)
-    return Bench(sim.Simulated(mem=options.mem), loads, compared, options.pairs or 1)
+    vm = sim.Simulated(mem=options.mem, cpus=options.cpus or sim.Simulated.cpus)
+    return Bench(vm, loads, compared, options.pairs or 1)
 
 
 def announce(bench: Bench) -> None:
@@ -247,8 +255,10 @@ def finish(bench: Bench, folder: Path, fio: str, arguments: Sequence[str], begin
     setup = boots.describe(bench.vm, fio, known, bench.loads)
     setup["command"] = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
     setup["seconds"] = round(time.monotonic() - begin)
-    groups = bench.groups(summary.FULL)
-    tables = [(heading, metrics) for heading, metrics in TABLES if table.rows(groups, metrics)]
+    costs = (summary.WORK, *summary.COSTS) if bench.vm.counted else summary.COSTS
+    groups = bench.groups((*summary.SHORT, *costs, *summary.COUNTS))
+    tables = [(heading, costs if metrics is summary.COSTS else metrics) for heading, metrics in TABLES]
+    tables = [(heading, metrics) for heading, metrics in tables if table.rows(groups, metrics)]
     for heading, metrics in tables:
         print(f"{heading}:")
         table.show(groups, metrics)

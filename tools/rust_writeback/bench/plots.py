@@ -197,7 +197,11 @@ def _latency(drawing: Drawing) -> Figure:
 def _waits(drawing: Drawing) -> Figure:
     counted = {(m.scenario, m.place) for m in drawing.measurements if m.counts}
     panels = {panel: text for panel, text in drawing.panels.items() if panel in counted}
-    return _tails(drawing, panels, lambda m: m.counts.latency_us if m.counts else {}, "wait for the end, ms", 1e3)
+
+    def waits(m: Measurement) -> histogram.Histogram:
+        return m.counts.latency_us if m.counts else histogram.Histogram()
+
+    return _tails(drawing, panels, waits, "wait for the end, ms", 1e3)
 
 
 def _tails(drawing: Drawing, chosen: Mapping[Panel, str], tails: Tails, label: str, unit: float) -> Figure:

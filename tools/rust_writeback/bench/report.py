@@ -41,7 +41,10 @@ CAPTIONS = {
     "dirty": ("Dirty memory while fio runs", "One line a boot, sampled in the guest."),
     "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
     "switches": ("Context switches while fio runs", "Of the whole machine, by half seconds; one line a boot."),
-    "jobs": ("CPU time of fio while it runs", "CPUs that all its threads have together, by half seconds; one line a boot."),
+    "jobs": (
+        "CPU time of fio while it runs",
+        "CPUs that all its threads have together, by half seconds; one line a boot.",
+    ),
     "workers": (
         "CPU time of the kernel's workers while fio runs",
         "CPUs that all kworkers, flushers among them, have together, by half seconds; one line a boot.",
@@ -170,6 +173,7 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "sync_seconds": m.sync_seconds,
         "used": m.used,
         "device": m.device,
+        "bytes_of_step": m.moved,
         "memory_group": m.memory_group,
         "counts": counts(m.counts) if m.counts else None,
         "samples": m.samples,

@@ -110,6 +110,8 @@ class Measurement:
     """what the device did until all had reached it: bytes, and the number of writes; empty where nobody knows"""
     written: int
     """the bytes that all sections of the step wrote"""
+    moved: int
+    """the bytes that they wrote and read"""
     memory_group: dict[str, int]
     counts: Counts | None
     samples: list[list[float]]
@@ -257,6 +259,7 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             used={**line["used"], **workers},
             device={name.removeprefix("device_"): v for name, v in with_sync.items() if name.startswith("device_")},
             written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads),
+            moved=sum(outcome.bytes for outcome in outcomes),
             memory_group=line["memory_group"],
             counts=counts,
             samples=samples,

@@ -71,7 +71,9 @@ class Words(report.Words):
         " peak dirty: most dirty memory seen in samples. cached after: in the page cache after sync. counter after:"
         " what the scenario left on the counter after sync. A second is 10^9 instructions of all CPUs together:"
         " counted, not timed, so that another boot gives the same digits. Of several pairs, which begin at different"
-        " moments: geometric means, and ratios with their 95 % intervals."
+        " moments: geometric means, and ratios with their 95 % intervals. work: thousands of instructions for each MiB,"
+        " of fio from its start to its end and of the kernel's workers; of CPUs that are busy at the same time each"
+        " counts the others' turns as its own, which --cpus 1 avoids."
     )
     captions = {
         **report.CAPTIONS,

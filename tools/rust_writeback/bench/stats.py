@@ -18,6 +18,9 @@ CONFIDENCE = 0.95
 NARROW = 0.1
 """The width of an interval, as a share of the ratio, that is good enough."""
 
+FINE = 0.02
+"""The width of an interval that two digits would hide."""
+
 NO_DIFFERENCE = "no difference shown"
 
 
@@ -63,7 +66,8 @@ class Ratio:
             return f"{self.estimate:.2f} (one pair)"
         if self.exact:
             return f"{self.estimate:.3f}"
-        return f"{self.estimate:.2f} ({self.low:.2f}-{self.high:.2f})"
+        digits = 3 if self.high - self.low < FINE else 2
+        return f"{self.estimate:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -92,6 +92,15 @@ COSTS = (
 """What a load cost: the second table."""
 
 
+def _work(boot: Measurement) -> float | None:
+    if "worker_seconds" not in boot.used:
+        return None
+    return 1e6 * (boot.used["load_seconds"] + boot.used["worker_seconds"]) / (boot.moved / 2**20)
+
+
+WORK = _mean("work", "work", "1000/MiB", _work)
+"""Where a nanosecond is an instruction: those of fio and of the kernel's workers, for each MiB that fio moved."""
+
 WITH_SYNC = _mean(
     "with_sync",
     "with sync",
