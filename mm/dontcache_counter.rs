@@ -14,10 +14,11 @@ use kernel::{
     writeback::account::settle, //
 };
 
-/// Counts the `nr` pages of `folio` on `wb`, or takes them out, as its flags demand.
+/// Counts the `nr` pages of `folio` on `wb`, or takes them out, as its flags demand. `counts` is what
+/// the change asks for that the caller has seen.
 #[inline(always)]
-fn account(folio: &Folio, wb: &BdiWriteback, nr: i64) {
-    match settle(folio) {
+fn account(folio: &Folio, counts: bool, wb: &BdiWriteback, nr: i64) {
+    match settle(folio, counts) {
         0 => {}
         change => wb.add_dontcache_dirty(change.wrapping_mul(nr)),
     }
@@ -45,7 +46,7 @@ pub unsafe extern "C" fn rust_dontcache_dirtied(
             BdiWriteback::from_raw(wb),
         )
     };
-    account(folio, wb, nr as i64);
+    account(folio, true, wb, nr as i64);
     mapping.mark_dontcache_dirty();
 }
 
@@ -63,7 +64,7 @@ pub unsafe extern "C" fn rust_dontcache_cleaned(
 ) {
     // SAFETY: The caller promises a live folio and wb.
     let (folio, wb) = unsafe { (Folio::from_raw(folio), BdiWriteback::from_raw(wb)) };
-    account(folio, wb, nr as i64);
+    account(folio, false, wb, nr as i64);
 }
 
 /// Takes dropbehind away from `folio`: somebody else than DONTCACHE uses it.
@@ -89,13 +90,13 @@ pub unsafe extern "C" fn rust_dontcache_claim(
         return;
     }
     if let Some(wb) = section.wb() {
-        return account(folio, wb, folio.nr_pages() as i64);
+        return account(folio, false, wb, folio.nr_pages() as i64);
     }
     drop(section);
     // The inode may have got its first wb since. Whoever dirties the folio from here on sees it
     // without dropbehind.
     if let Some(wb) = inode.wb_section().wb() {
-        account(folio, wb, folio.nr_pages() as i64);
+        account(folio, false, wb, folio.nr_pages() as i64);
     }
 }
 

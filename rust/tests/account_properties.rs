@@ -79,7 +79,7 @@ fn recount(folios: &[Folio], wb: usize) -> i64 {
 
 fn change(folio: &mut Folio, counters: &mut [i64; WBS], change: impl Fn(&mut Folio)) {
     change(folio);
-    counters[folio.wb] += settle(folio) * folio.pages;
+    counters[folio.wb] += settle(folio, folio.is_dontcache_dirty()) * folio.pages;
 }
 
 proptest! {

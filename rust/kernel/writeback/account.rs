@@ -45,13 +45,17 @@ pub trait Flags {
 /// Makes `counted` agree with the other flags, one of which the caller has changed, and returns
 /// what that adds to the counter, in folios: 1, 0 or -1.
 ///
+/// `counts` is what the caller's change asks for: whether it has made a dropbehind folio dirty.
+/// Only who does that begins to count the folio, because only it holds the lock of the page cache
+/// and sets the dirty tag, which a switch of the wb goes by. The others count again what they have
+/// found counted, at most.
+///
 /// The caller adds it to the counter of the wb that the folio's inode has, which must not change
 /// between this and that.
 ///
 /// Ends as soon as nobody else has changed a flag meanwhile.
 #[inline(always)]
-pub fn settle(folio: &impl Flags) -> i64 {
-    let mut counts = folio.is_dontcache_dirty();
+pub fn settle(folio: &impl Flags, mut counts: bool) -> i64 {
     let mut change = 0i64;
     loop {
         if counts {
@@ -105,29 +109,29 @@ mod tests {
         }
     }
 
-    fn settled(counted: bool, looks: &[bool]) -> (i64, bool) {
+    fn settled(counted: bool, counts: bool, looks: &[bool]) -> (i64, bool) {
         let folio = Scripted::new(counted, looks);
-        let change = settle(&folio);
+        let change = settle(&folio, counts);
         assert!(folio.looks.borrow().is_empty(), "a look is missing");
         (change, folio.counted.get())
     }
 
     #[test]
     fn a_change_is_counted_once() {
-        assert_eq!(settled(false, &[true, true]), (1, true));
-        assert_eq!(settled(true, &[false, false]), (-1, false));
+        assert_eq!(settled(false, true, &[true]), (1, true));
+        assert_eq!(settled(true, false, &[false]), (-1, false));
     }
 
     #[test]
     fn what_agrees_is_left_alone() {
-        assert_eq!(settled(true, &[true]), (0, true));
-        assert_eq!(settled(false, &[false]), (0, false));
+        assert_eq!(settled(true, true, &[]), (0, true));
+        assert_eq!(settled(false, false, &[]), (0, false));
     }
 
     #[test]
     fn a_change_that_is_taken_back_meanwhile_is_none() {
-        assert_eq!(settled(false, &[true, false, false]), (0, false));
-        assert_eq!(settled(true, &[false, true, true]), (0, true));
-        assert_eq!(settled(false, &[true, false, true, true]), (1, true));
+        assert_eq!(settled(false, true, &[false, false]), (0, false));
+        assert_eq!(settled(true, false, &[true, true]), (0, true));
+        assert_eq!(settled(false, true, &[false, true, true]), (1, true));
     }
 }
