@@ -56,6 +56,8 @@ def spin_beside(function: Callable[[], None]) -> None:
         try:
             function()
             status = 0
+        except BaseException as error:  # the parent has to hear of all of them
+            print(f"in the child: {error!r}", flush=True)
         finally:
             os._exit(status)
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
