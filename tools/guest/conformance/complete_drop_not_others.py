@@ -8,9 +8,9 @@ import mmap
 import os
 import time
 
-from dontcache import PAGE, cached_pages, file_system, flusher_behind, opened, pattern, write_dontcache
+from dontcache import PAGE, cached_pages, file_system, opened, write_dontcache
 from exactness import PIECE
-from row import Verdict, main, tried, waited
+from row import Verdict, flusher_held, main, tried, waited
 
 PAGES = PIECE // PAGE
 OTHERS = ("read", "mapped", "written")
@@ -21,9 +21,9 @@ def not_others() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root, opened(root / "file") as fd:
-            with flusher_behind():
+            with flusher_held():
                 for offset in range(0, 4 * PIECE, PIECE):
-                    write_dontcache(fd, offset, pattern(offset, PIECE))
+                    write_dontcache(fd, offset, bytes(PIECE))
                 os.pread(fd, PAGE, 0)
                 with mmap.mmap(fd, PIECE, offset=PIECE) as mapping:
                     mapping[0]  # maps the page

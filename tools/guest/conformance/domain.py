@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dontcache import MIB, cachestat, cgroup, file_system, flusher_behind, in_cgroup, opened, trace, write_dontcache
-from row import KIB, tried
+from dontcache import MIB, cachestat, cgroup, file_system, in_cgroup, opened, trace, write_dontcache
+from row import KIB, flusher_held, tried
 
 KEPT_DIRTY = 256 * KIB
 """The start of the file, which nobody but the flusher writes."""
@@ -86,7 +86,7 @@ def moved_while_dirty(kind: str) -> Iterator[int]:
                 return bool(lines())
 
             for _ in range(ATTEMPTS):
-                with flusher_behind():
+                with flusher_held():
                     spin_beside(lambda: write_as_foreigner(second, path, moved))
                     if moved():
                         tried(cachestat(fd, KEPT_DIRTY).dirty, "dirty pages of an inode that moves")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import MIB, PAGE, pattern, write_dontcache
+from dontcache import MIB, PAGE, write_dontcache
 from exactness import PIECE, SIZE, exact_after
 from row import main
 
@@ -16,7 +16,7 @@ def claim(fd: int, path: Path) -> None:
     for offset in range(0, SIZE, PIECE):
         os.pread(fd, PAGE, offset)
         os.pwrite(fd, b"ordinary", offset + 2 * PAGE)
-    write_dontcache(fd, 0, pattern(0, MIB))
+    write_dontcache(fd, 0, bytes(MIB))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import MIB, pattern, write_dontcache
+from dontcache import MIB, write_dontcache
 from exactness import PIECE, exact_after
 from row import SHORT, main
 
@@ -17,9 +17,9 @@ ROUNDS = 10 if SHORT else 100
 def redirty(fd: int, path: Path) -> None:
     for number in range(ROUNDS):
         offset = number * PIECE % MIB
-        write_dontcache(fd, offset, pattern(offset, PIECE))
+        write_dontcache(fd, offset, bytes(PIECE))
         os.posix_fadvise(fd, offset, PIECE, os.POSIX_FADV_DONTNEED)  # starts their writeback
-        write_dontcache(fd, offset, pattern(offset, PIECE))
+        write_dontcache(fd, offset, bytes(PIECE))
 
 
 if __name__ == "__main__":

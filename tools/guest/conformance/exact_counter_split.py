@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dontcache import PAGE, counter, run
-from exactness import PIECE, SIZE, exact_after
+from dontcache import PAGE, counter
+from exactness import PIECE, SIZE, exact_after, punch_hole
 from row import main, tried
 
 
 def split(fd: int, path: Path) -> None:
     before = counter()
     for offset in range(PIECE // 2, SIZE, PIECE):
-        run("fallocate", "--punch-hole", "--offset", str(offset), "--length", str(PAGE), path)
+        punch_hole(fd, offset, PAGE)
     tried(counter()[1] < before[1], "dirty folios with holes")
 
 

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from dontcache import NVME, counter, file_system, flusher_behind, opened
+from dontcache import NVME, counter, file_system, opened
 from exactness import dirty, told
-from row import Verdict, main, quiet_counter, settled_counter, synced_counter, tried
+from row import Verdict, flusher_held, main, quiet_counter, settled_counter, synced_counter, tried
 
 
 def unmount() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
-        with file_system(kind) as root, flusher_behind():
+        with file_system(kind) as root, flusher_held():
             for name in ("stays", "goes"):
                 with opened(root / name) as fd:
                     dirty(fd)

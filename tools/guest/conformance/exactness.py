@@ -3,21 +3,34 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from pathlib import Path
 
-from dontcache import MIB, file_system, flusher_behind, opened, pattern, write_dontcache
-from row import KIB, Verdict, settled_counter, synced_counter, tried
+from dontcache import MIB, file_system, opened, write_dontcache
+from row import KIB, Verdict, flusher_held, settled_counter, synced_counter, tried
 
 SIZE = 4 * MIB
 PIECE = 256 * KIB
 """The length of each write, which makes large folios."""
 
 
+FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+
+
+def punch_hole(fd: int, offset: int, length: int) -> None:
+    """Makes a hole, and does not let the flusher run as a program would that is waited for."""
+    if _libc.fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, length):
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
 def dirty(fd: int, size: int = SIZE) -> None:
     """Writes with DONTCACHE."""
     for offset in range(0, size, PIECE):
-        write_dontcache(fd, offset, pattern(offset, PIECE))
+        write_dontcache(fd, offset, bytes(PIECE))
 
 
 def told(reading: tuple[int, int]) -> str:
@@ -34,7 +47,7 @@ def exact_after(what: str, subject: Callable[[int, Path], None]) -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root, opened(root / "file") as fd:
-            with flusher_behind():
+            with flusher_held():
                 dirty(fd)
                 before = settled_counter()
                 subject(fd, root / "file")
