@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,8 +35,9 @@ def start_writeback(fd: int, offset: int, length: int) -> None:
 
 def write_as_foreigner(group: Path, path: Path, moved: Callable[[], bool]) -> None:
     """Dirties the start of the file, and has the kernel see a foreign writer until it moves the inode."""
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    # In this order: an ordinary task would not get away from the CPU of the real-time one.
     os.sched_setaffinity(0, {1})
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     (group / "cgroup.procs").write_text(str(os.getpid()))
     deadline = time.monotonic() + SECONDS
     with opened(path) as fd:
@@ -60,8 +62,11 @@ def spin_beside(function: Callable[[], None]) -> None:
             print(f"in the child: {error!r}", flush=True)
         finally:
             os._exit(status)
+    deadline = time.monotonic() + 10 * SECONDS
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
         os.sched_yield()
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
     assert ended[1] == 0, "the foreign writer failed"
 
 

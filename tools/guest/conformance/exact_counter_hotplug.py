@@ -16,8 +16,8 @@ from walk import beside
 
 def on_cpu1(path: Path) -> None:
     """Writes another file on the CPU that will go."""
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.sched_setaffinity(0, {1})
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     with opened(path.with_name("other")) as fd:
         dirty(fd)
 
