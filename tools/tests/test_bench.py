@@ -281,6 +281,13 @@ def test_a_finished_boot_is_not_booted_again(guests: Guests) -> None:
     assert [b["pair"] for b in document["boots"]] == [1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.parametrize("option", ["--mem", "--bps", "--iops"])
+def test_an_amount_that_is_none_is_refused(guests: Guests, option: str) -> None:
+    with pytest.raises(Failure, match=rf"{option} fast is no amount"):
+        guests.bench(option, "fast")
+    assert not guests.booted
+
+
 def test_another_kernel_or_plan_starts_anew(guests: Guests) -> None:
     guests.bench("--only", "mixed/xfs", "--pairs", "1")
     (guests.folder / "bzImage").write_text("another kernel")
@@ -288,7 +295,8 @@ def test_another_kernel_or_plan_starts_anew(guests: Guests) -> None:
     assert len(guests.booted) == 4
     guests.bench("--only", "mixed/ext4", "--pairs", "1")
     guests.bench("--only", "mixed/ext4", "--pairs", "1", "--bps", "50M")
-    assert len(guests.booted) == 8
+    guests.bench("--only", "mixed/ext4", "--pairs", "1", "--iops", "500")
+    assert len(guests.booted) == 10
     assert len(list((guests.folder / "bench" / "raw").glob("*.jsonl"))) == 2
 
 

@@ -37,6 +37,8 @@ class Machine:
 
     mem: str = "192M"
     bps: str = "112M"
+    iops: str | None = None
+    """requests a second that the drive takes; as many as there are if None"""
     size: str = "2G"
     interval: float = 0.1
     """seconds between samples"""
@@ -50,11 +52,12 @@ class Machine:
     @property
     def drive(self) -> str:
         """What is written to."""
-        return f"an emulated NVMe drive limited to {self.bps}iB/s"
+        requests = f" and {self.iops} requests/s" if self.iops else ""
+        return f"an emulated NVMe drive limited to {self.bps}iB/s{requests}"
 
     def options(self, core: str) -> vm.VmOptions:
         """One boot of it."""
-        drive = vm.NvmeOptions(size=self.size, bps=self.bps)
+        drive = vm.NvmeOptions(size=self.size, bps=self.bps, iops=self.iops)
         return vm.VmOptions(core=core, smp=2, mem=self.mem, nvme=drive, share=DRIVER)
 
     def command(self, plan: Mapping[str, Any], pair: int) -> list[str]:

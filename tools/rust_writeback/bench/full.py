@@ -16,6 +16,7 @@ from .. import kernel, machine, paths, steps
 from .. import vm as virtual
 from ..errors import Failure, run_main
 from ..progress import Bar
+from ..vmoptions import amount
 from . import boots, catalogue, jobs, journal, report, results, sim, stats, summary, table, variants
 
 FEWEST_PAIRS, MOST_PAIRS = 3, 10
@@ -46,6 +47,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, help=f"boots of each variant (up to {MOST_PAIRS}; 1 with --sim)")
     parser.add_argument("--mem", default="192M", help="memory of the guest (default: %(default)s)")
     parser.add_argument("--bps", help=f"bytes a second that the drive takes (default: {boots.Machine.bps})")
+    parser.add_argument("--iops", help="requests a second that the drive takes (default: any number)")
     parser.add_argument("--sim", nargs="?", const="1", metavar="1", help="count instructions instead of seconds")
     parser.add_argument("--quick", nargs="?", const="1", metavar="1", help="with --sim: a few loads only")
     parser.add_argument("--cpus", type=int, help=f"with --sim: CPUs that take turns (default: {sim.Simulated.cpus})")
@@ -55,6 +57,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.pairs is not None and options.pairs < 1:
         raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
+    for name in ("mem", "bps", "iops"):
+        try:
+            amount(getattr(options, name) or "1")
+        except ValueError as error:
+            raise Failure(f"--{name} {error} is no amount; give a number, with K, M, G or T behind it if you like", 2) from None
     for name in ("sim", "quick"):
         if getattr(options, name) not in (None, "1"):
             raise Failure(f"{name.upper()}={getattr(options, name)}: it is 1, or left out", 2)
@@ -67,8 +74,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _check_sim(options: argparse.Namespace) -> None:
     """What makes no sense where nothing is timed."""
-    if options.bps is not None:
-        raise Failure("the simulation's drive has a fixed latency and no other limit; leave --bps out", 2)
+    if options.bps is not None or options.iops is not None:
+        raise Failure("the simulation's drive has a fixed latency and no other limit; leave --bps and --iops out", 2)
     if options.cpus is not None and not 1 <= options.cpus <= MOST_CPUS:
         raise Failure(f"--cpus takes 1 to {MOST_CPUS}", 2)
     if options.quick and options.only:
@@ -202,7 +209,7 @@ def plan(options: argparse.Namespace) -> Bench:
     compared = variants.parse(options.variants)
     vm: boots.Machine
     if not options.sim:
-        vm = boots.Machine(mem=options.mem, bps=options.bps or boots.Machine.bps)
+        vm = boots.Machine(mem=options.mem, bps=options.bps or boots.Machine.bps, iops=options.iops)
         return Bench(vm, catalogue.matrix(options.only), compared, options.pairs or MOST_PAIRS)
     chosen = options.only or (sim.REPEATED if options.repeat and not options.quick else ())
     loads = sim.select(sim.QUICK if options.quick else chosen)
