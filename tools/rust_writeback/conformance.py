@@ -53,9 +53,10 @@ DRIVER = (
     "cd /share/conformance || exit; export PYTHONPATH=/share/conformance:/share/tests; for row; do"
     r" printf '\000begin %s\n' $row;"
     f" timeout -k 10 {SECONDS} python3 -P $row.py 2>&1; status=$?; read -r taint </proc/sys/kernel/tainted;"
-    r" printf '\000end %s %s\n' $status $taint; done"
+    r" printf '\000end %s %s\n' $status $taint; case $status in 124|137) exit;; esac; done"
 )
-"""Runs the rows in turn. A NUL, which no row prints, marks where each begins and ends."""
+"""Runs the rows in turn. A NUL, which no row prints, marks where each begins and ends. A row that had to
+be ended has left the guest as it was just then, and the next row gets a new one."""
 
 
 @dataclass(frozen=True)
