@@ -257,8 +257,8 @@ def unpack(origin: Source) -> None:
     identity = paths.BUILD / "linux.identity"
     if not identity.exists() or identity.read_text() != origin.identity:
         # Another kernel's files may be older than our objects, which make would then keep.
-        shutil.rmtree(paths.KERNEL_OUT, ignore_errors=True)
-        shutil.rmtree(paths.BUILD / "kunit", ignore_errors=True)
+        for out in (paths.KERNEL_OUT, paths.BUILD / "kunit", *paths.BUILD.glob("kernel-*")):
+            shutil.rmtree(out, ignore_errors=True)
         steps.write_whole(identity, origin.identity)
     part.rename(paths.LINUX)
 

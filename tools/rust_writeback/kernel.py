@@ -11,9 +11,7 @@ from pathlib import Path
 from . import config, fetch, overlay, paths, steps, wiring
 from .progress import Bar
 from .run import must
-
-FRAGMENTS = [paths.TOOLS / "config" / name for name in ("x86.config", "writeback.config")]
-LOG_FILE = paths.LOG / "kernel.log"
+from .variants import MEASURED, Variant, sanitizer
 
 TOOLCHAIN = Path("/var/lib/dpkg/status")
 """Changes with every version of every package of the build root."""
@@ -40,8 +38,12 @@ def make_environment() -> dict[str, str]:
     }
 
 
-def make(*arguments: str, out: Path = paths.KERNEL_OUT) -> list[str]:
-    """A make command of the x86 kernel."""
+RUST_FLAGS = "-mllvm -trap-unreachable -mllvm -no-trap-after-noreturn"
+"""The kernel's own flags for compiling the Rust that is linked with its helpers."""
+
+
+def make(*arguments: str, out: Path = paths.KERNEL_OUT, flags: str = "") -> list[str]:
+    """A make command of the x86 kernel, with more flags for its Rust."""
     return [
         "make",
         f"-j{os.cpu_count() or 1}",
@@ -49,6 +51,7 @@ def make(*arguments: str, out: Path = paths.KERNEL_OUT) -> list[str]:
         f"O={out}",
         "LLVM=1",
         "CC=ccache clang",
+        *([f"CC_FLAGS_RUST_INLINE_HELPERS={RUST_FLAGS} {flags}"] if flags else []),
         *arguments,
     ]
 
@@ -68,56 +71,62 @@ def prepare() -> str:
     return key
 
 
-def configure(tree: str) -> None:
+def configure(tree: str, variant: Variant) -> None:
     """Make the kernel's .config from the fragments and check it."""
-    key = steps.digest(tree, TOOLCHAIN, *FRAGMENTS)
-    result = paths.KERNEL_OUT / ".config"
-    asked = config.merge(FRAGMENTS)
+    key = steps.digest(tree, TOOLCHAIN, *variant.fragments)
+    result = variant.out / ".config"
+    asked = config.merge(variant.fragments)
 
     def merge() -> None:
-        fragment = paths.KERNEL_OUT / "fragment.config"
+        fragment = variant.out / "fragment.config"
         steps.write_whole(fragment, config.render(asked))
-        command = make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
-        must(command, paths.LOG / "config.log", "the kernel's configuration", make_environment())
+        command = make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=variant.out)
+        must(command, paths.LOG / f"config{variant.suffix}.log", "the kernel's configuration", make_environment())
         config.check(asked, config.parse(result.read_text()))
 
-    steps.step("config", key, [result], merge)
+    steps.step(f"config{variant.suffix}", key, [result], merge)
 
 
-def build(tree: str) -> None:
+def build(tree: str, variant: Variant) -> None:
     """Compile, incrementally, and put the image in its place."""
-    dot_config = paths.KERNEL_OUT / ".config"
-    key = steps.digest(tree, TOOLCHAIN, dot_config)
+    dot_config = variant.out / ".config"
+    key = steps.digest(tree, TOOLCHAIN, dot_config, *filter(None, [variant.flags]))
 
     def compile_kernel() -> None:
-        fresh = not (paths.KERNEL_OUT / "vmlinux").exists()
+        fresh = not (variant.out / "vmlinux").exists()
         steps.need_room(paths.BUILD, 2.0 if fresh else 0.5, "the kernel's objects")
         steps.need_room(paths.CACHE, 1.0 if fresh else 0.1, "the compiler's cache")
-        with Bar("building the kernel", WHOLE_BUILD if fresh else None) as bar:
+        title = f"building the kernel with {variant.name}" if variant.name else "building the kernel"
+        log = paths.LOG / f"kernel{variant.suffix}.log"
+        with Bar(title, WHOLE_BUILD if fresh else None) as bar:
 
             def count(line: str) -> None:
                 if re.match(r"  [A-Z]", line):
                     bar.advance()
 
-            must(make("bzImage"), LOG_FILE, "the kernel build", make_environment(), count)
-        image = paths.KERNEL_OUT / "arch/x86/boot/bzImage"
-        steps.write_whole(paths.DOT_CONFIG, dot_config.read_bytes())
-        steps.write_whole(paths.BZIMAGE, image.read_bytes())
+            command = make("bzImage", out=variant.out, flags=variant.flags)
+            must(command, log, "the kernel build", make_environment(), count)
+        image = variant.out / "arch/x86/boot/bzImage"
+        steps.write_whole(variant.dot_config, dot_config.read_bytes())
+        steps.write_whole(variant.image, image.read_bytes())
 
-    steps.step("kernel", key, [paths.BZIMAGE, paths.DOT_CONFIG], compile_kernel)
+    steps.step(f"kernel{variant.suffix}", key, [variant.image, variant.dot_config], compile_kernel)
 
 
-def ensure() -> None:
-    """Have build/bzImage match the sources."""
+def ensure(variant: Variant = MEASURED) -> None:
+    """Have the image match the sources: build/bzImage unless another kernel is asked for."""
     with steps.only_one("kernel"):
         tree = prepare()
-        configure(tree)
-        build(tree)
+        configure(tree, variant)
+        build(tree, variant)
 
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    argparse.ArgumentParser(prog="rust_writeback kernel", description=__doc__).parse_args(arguments)
-    ensure()
-    print(f"{paths.BZIMAGE.relative_to(paths.PROJECT)} is up to date")
+    parser = argparse.ArgumentParser(prog="rust_writeback kernel", description=__doc__)
+    parser.add_argument("--sanitize", metavar="NAME", help="the kernel of this sanitizer instead")
+    known = parser.parse_args(arguments)
+    variant = sanitizer(known.sanitize) if known.sanitize else MEASURED
+    ensure(variant)
+    print(f"{variant.image.relative_to(paths.PROJECT)} is up to date")
     return 0

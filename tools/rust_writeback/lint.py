@@ -17,6 +17,7 @@ from pathlib import Path
 from . import audit, config, host_tests, kernel, overlay, paths, steps, wiring
 from .errors import Failure
 from .run import logged
+from .variants import MEASURED
 
 CODE = ("rust", "mm", "fs", "block", "kunit")
 CLIPPY_OUT = paths.BUILD / "clippy"
@@ -93,7 +94,7 @@ def clippy_kernel(files: list[Path]) -> bool:
     steps.need_room(paths.BUILD, 1.0, "clippy's build folder")
     with steps.only_one("kernel"):
         kernel.prepare()
-        asked = config.merge(kernel.FRAGMENTS)
+        asked = config.merge(MEASURED.fragments)
         asked |= {"CONFIG_KUNIT": "y", "CONFIG_RUST_WRITEBACK_KUNIT_TEST": "y"}
         fragment = CLIPPY_OUT / "fragment.config"
         steps.write_whole(fragment, config.render(asked))

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import guest, paths
+from . import guest
 from .errors import Failure
 from .vmoptions import VmOptions, amount
 
@@ -126,7 +126,7 @@ def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
     parameters = f"{KERNEL_PARAMETERS} rust_writeback.core={options.core}"
     if options.icount:
         parameters += " nokaslr rootfstype=ramfs"
-    kernel = ["-kernel", str(paths.BZIMAGE), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
+    kernel = ["-kernel", str(options.image), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
     kernel += ["-append", f"{parameters} {options.append}".strip()]
     return [find(), *_machine(options, accel), *_devices(options, wires), *kernel]
 

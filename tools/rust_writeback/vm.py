@@ -61,6 +61,8 @@ class VmResult:
     taint: int
     warned: bool
     boot_seconds: float
+    complaint: str = ""
+    """The first line in which the kernel complained."""
 
 
 def run(
@@ -75,21 +77,21 @@ def run(
     command there is a shell on the terminal.
     """
     options.check()
-    if not paths.BZIMAGE.exists():
-        raise Failure("build/bzImage is missing; make it with: make kernel")
+    if not options.image.exists():
+        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel")
     guest.ensure(whole=options.icount)
     if options.icount:
         return _boot(options, "icount", command, stdout, stderr)
-    chosen = options.accel or accel.choose(_trial)
+    chosen = options.accel or accel.choose(lambda: _trial(options.kernel))
     result = _boot(options, chosen, command, stdout, stderr)
     if not options.accel:
         accel.remember(chosen)
     return result
 
 
-def _trial() -> bool:
+def _trial(kernel: Path | None) -> bool:
     """Does the built kernel come up under KVM?"""
-    options = VmOptions(smp=2, mem="512M", nvme=None, check_core=False)
+    options = VmOptions(smp=2, mem="512M", nvme=None, check_core=False, kernel=kernel)
     with contextlib.suppress(VmFailure):
         return _boot(options, "kvm", ["true"], limit=TRIAL_SECONDS).status == 0
     return False
@@ -127,7 +129,7 @@ def _boot(
     text = log.read_text(errors="replace")
     _judge(options, story, text, log, limit or BEAT_SECONDS * factor)
     assert story.status is not None
-    warned = bool(story.taint & TAINT_WARN) or console.warning(text) is not None
+    complaint = console.warning(text) or ("it is tainted by a warning" if story.taint & TAINT_WARN else "")
     return VmResult(
         status=story.status,
         stdout=bytes(collected["stdout"]),
@@ -139,8 +141,9 @@ def _boot(
         core=story.core,
         kernel=story.kernel,
         taint=story.taint,
-        warned=warned,
+        warned=bool(complaint),
         boot_seconds=story.boot_seconds or 0.0,
+        complaint=complaint,
     )
 
 
@@ -264,9 +267,8 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 141
     if result.warned:
-        text = console.warning(result.console.read_text(errors="replace")) or "it is tainted by a warning"
         place = os.path.relpath(result.console, paths.PROJECT)
-        print(f"warning: the kernel complained: {text}; see {place}", file=sys.stderr)
+        print(f"warning: the kernel complained: {result.complaint}; see {place}", file=sys.stderr)
     return result.status
 
 

@@ -59,6 +59,7 @@ class NvmeOptions:
 class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
+    The kernel is build/bzImage unless another one is named.
     Programs are static ones, or folders of scripts, which the guest of --icount has in its top folder.
     Devices are arguments of QEMU for more of them.
     """
@@ -74,6 +75,12 @@ class VmOptions:
     check_core: bool = True
     programs: tuple[Path, ...] = ()
     devices: tuple[str, ...] = ()
+    kernel: Path | None = None
+
+    @property
+    def image(self) -> Path:
+        """The kernel that is booted."""
+        return self.kernel or paths.BZIMAGE
 
     def check(self) -> None:
         """Refuse what cannot work, in one line that says what can."""

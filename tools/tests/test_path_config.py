@@ -4,8 +4,9 @@
 from pathlib import Path
 
 import pytest
-from rust_writeback import config, kernel, kunit, lint
+from rust_writeback import config, kunit, lint
 from rust_writeback.errors import Failure
+from rust_writeback.variants import MEASURED, SANITIZERS, sanitizer
 
 
 def test_later_fragments_override(tmp_path: Path) -> None:
@@ -38,8 +39,25 @@ def test_nonsense_is_refused() -> None:
 
 
 def test_own_fragments_are_understood() -> None:
-    assert config.merge(kernel.FRAGMENTS)["CONFIG_RUST_WRITEBACK"] == "y"
+    assert config.merge(MEASURED.fragments)["CONFIG_RUST_WRITEBACK"] == "y"
     assert config.merge([kunit.CONFIG])["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
+
+
+@pytest.mark.parametrize("name", SANITIZERS)
+def test_a_sanitizer_is_a_fragment_and_a_folder_of_its_own(name: str) -> None:
+    variant = sanitizer(name)
+    assert variant.fragments[:-1] == MEASURED.fragments
+    own = config.merge(variant.fragments[-1:])
+    assert own and own.items() - config.merge(MEASURED.fragments).items(), "it changes nothing"
+    places = [(one.out, one.image, one.dot_config) for one in (MEASURED, *SANITIZERS.values())]
+    assert len({place for three in places for place in three}) == 3 * len(places)
+
+
+def test_an_unknown_sanitizer_is_told_the_known_ones() -> None:
+    with pytest.raises(Failure) as caught:
+        sanitizer("kmsan")
+    assert "kmsan" in str(caught.value) and "\n" not in str(caught.value)
+    assert all(name in str(caught.value) for name in SANITIZERS)
 
 
 def test_linters_have_files_to_look_at() -> None:
