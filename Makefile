@@ -6,9 +6,13 @@
 .DEFAULT_GOAL := help
 
 ## run: build what is missing, compare the two cores, write build/report/
-## test: all that CI runs: host tests, lint, KUnit, guest tests
-run test:
+run:
 	@tools/enter --install python3 -m rust_writeback $@
+
+## test: all that CI runs: host tests, lint, KUnit, guest tests
+## test SANITIZE=kasan: the guest tests on a kernel with kasan, kcsan, kmemleak, lockdep or ubsan
+test:
+	@tools/enter --install python3 -m rust_writeback $@ $(if $(SANITIZE),--sanitize '$(SANITIZE)')
 
 ## kernel: build/bzImage and build/.config
 ## kunit: the KUnit suites under user-mode Linux

@@ -14,9 +14,14 @@ OOPS = re.compile(
 )
 PANIC = re.compile(STAMP + r"(Kernel panic - not syncing: ?(.*))", re.MULTILINE)
 WARNING = re.compile(
-    STAMP + r"((?:WARNING: |BUG: |UBSAN: |INFO: (?:task|rcu|possible|inconsistent|trying)|rcu: INFO|watchdog: BUG).*)",
+    STAMP + r"((?:WARNING: |(?:\[ )?BUG: |BUG \S+ \(|UBSAN: |INFO: (?:task|rcu|possible|inconsistent|trying)|rcu: INFO"
+    r"|watchdog: BUG|INFO: lockdep is turned off|kmemleak: (?:\d+ new suspected|.*detector disabled)).*)",
     re.MULTILINE,
 )
+
+RACE = re.compile(r"BUG: KCSAN: [\w: -]+ in (.*)")
+OURS = re.compile(r"\b(?:_R\w+|rust_\w+|(?:bio_)?batch_\w+|buffer_index_\w+|(?:bdi|mapping)_dontcache_dirty)\b")
+"""Our functions, in Rust and in C. The kernel's C has races that are none of our business."""
 
 
 def classify(text: str) -> tuple[str, str] | None:
@@ -36,9 +41,12 @@ def classify(text: str) -> tuple[str, str] | None:
 
 
 def warning(text: str) -> str | None:
-    """The first line of a kernel warning, if there is one."""
-    match = WARNING.search(text)
-    return match[1].strip() if match else None
+    """The first line of a kernel warning, if there is one. A data race has to be in what is ours."""
+    for match in WARNING.finditer(text):
+        race = RACE.match(match[1])
+        if not race or OURS.search(race[1]):
+            return match[1].strip()
+    return None
 
 
 def tail(text: str, lines: int = 40) -> str:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run tools/guest/tests/test_*.py in the virtual machine, on both cores.
 
+On the kernel of a sanitizer a guest of its own comes first, which makes a mistake
+that has to be reported; and another script comes last, which asks the sanitizer
+what it has found, and whether it is still at work.
+
 Each script tells its cases as KTAP, which the kernel's own parser reads. A script
 that dies, tells nothing, tells fewer cases than it planned, or makes the kernel
 warn has failed, whatever else it said. When a script takes the guest with it, the
@@ -20,6 +24,8 @@ from typing import Any
 
 from . import paths, vm
 from .errors import Failure
+from .variants import MEASURED, Variant, sanitizer
+from .vmoptions import CORES
 
 TESTS = paths.TOOLS / "guest" / "tests"
 SECONDS = 900
@@ -28,12 +34,17 @@ SECONDS = 900
 OPTIONS = vm.VmOptions(nvme=vm.NvmeOptions(queues=1))
 """One queue: the drive's interrupts come to one CPU, whoever submits."""
 
+SANITIZER = TESTS / "sanitizer.py"
+"""The script that comes last."""
+
 DRIVER = (
-    "cd /share || exit; for script; do printf '\\000begin %s\\n' $script;"
-    f' timeout -k 10 {SECONDS} ./$script; status=$?; read -r taint </proc/sys/kernel/tainted;'
+    "cd /share || exit; seconds=$1; shift; for script; do printf '\\000begin %s\\n' $script;"
+    ' echo "guest test: $script" >/dev/kmsg;'
+    " timeout -k 10 $seconds ./$script; status=$?; read -r taint </proc/sys/kernel/tainted;"
     " printf '\\000end %s %s\\n' $status $taint; done"
 )
-"""Runs the scripts in turn. A NUL, which KTAP cannot hold, marks where each begins and ends."""
+"""Runs the scripts in turn, each for so many seconds at most. A NUL, which KTAP cannot hold, marks
+where each begins and ends; the console has a line where it begins."""
 
 
 @dataclass
@@ -133,14 +144,24 @@ class _Run:
         self._script, self.taint = "", 0
 
 
-def run_core(core: str, scripts: Sequence[Path], options: vm.VmOptions, quiet: bool = False) -> Counts:
+def options_for(variant: Variant) -> vm.VmOptions:
+    """The guest that the scripts run in; the kernel's own parameters tell them what they run on."""
+    if variant == MEASURED:
+        return OPTIONS
+    parameters = f"sanitizer={variant.name} {variant.parameters}".strip()
+    return replace(OPTIONS, kernel=variant.image, mem=variant.mem, append=parameters)
+
+
+def run_core(
+    core: str, scripts: Sequence[Path], options: vm.VmOptions, quiet: bool = False, seconds: int = SECONDS
+) -> Counts:
     """All scripts on one core, in one boot unless one of them kills the guest."""
     run = _Run(core, quiet)
     options = replace(options, core=core, share=TESTS)
     while left := [script.name for script in scripts if script.name not in run.done]:
         before = len(run.done)
         try:
-            result = vm.run(options, ["sh", "-c", DRIVER, "driver", *left], stdout=run.take)
+            result = vm.run(options, ["sh", "-c", DRIVER, "driver", str(seconds), *left], stdout=run.take)
         except vm.VmFailure as failure:
             run.died(str(failure))
         else:
@@ -148,10 +169,25 @@ def run_core(core: str, scripts: Sequence[Path], options: vm.VmOptions, quiet: b
             if result.status or len(run.done) - before < len(left):
                 run.died(f"the driver ended early with status {result.status}; see {result.console}")
             elif result.warned and not run.taint & vm.TAINT_WARN:
-                run.counts.fail(f"the kernel complained on {core}; see {result.console}")
+                run.counts.fail(f"the kernel complained on {core}: {result.complaint}; see {result.console}")
         if len(run.done) == before:
             break
     return run.counts
+
+
+def proof(variant: Variant) -> Counts:
+    """Does a report of the sanitizer reach us? A guest of its own makes the mistake."""
+    counts = Counts()
+    command = f"echo {variant.crash} >/sys/kernel/debug/provoke-crash/DIRECT"
+    try:
+        told = vm.run(options_for(variant), [command]).complaint
+    except vm.VmFailure as failure:
+        told = str(failure)
+    if variant.report in told:
+        counts.passed += 1
+    else:
+        counts.fail(f"{variant.name} did not report {variant.crash}: {told or 'not a word'}")
+    return counts
 
 
 def find_scripts(names: Sequence[str]) -> list[Path]:
@@ -164,25 +200,35 @@ def find_scripts(names: Sequence[str]) -> list[Path]:
     return scripts
 
 
-def run(names: Sequence[str] = (), cores: Sequence[str] = ("rust", "c"), append: str = "") -> Counts:
+def run(
+    names: Sequence[str] = (), cores: Sequence[str] = CORES, variant: Variant = MEASURED, append: str = ""
+) -> Counts:
     """Run the scripts on the cores, with more kernel parameters, and print what was wrong."""
     counts = Counts()
     scripts = find_scripts(names)
+    if variant.asked:
+        scripts.append(SANITIZER)
+    if variant.crash:
+        counts.add(proof(variant))
     for core in cores:
-        counts.add(run_core(core, scripts, replace(OPTIONS, append=append)))
+        options = options_for(variant)
+        options = replace(options, append=f"{options.append} {append}".strip())
+        counts.add(run_core(core, scripts, options, seconds=SECONDS * variant.slowness))
     for problem in counts.problems:
         print(f"guest: failed: {problem}", flush=True)
     return counts
 
 
 def main(arguments: list[str]) -> int:
-    """python3 -m rust_writeback.guest_tests [--core rust|c] [--append load_seconds=600] [NAME ...]"""
+    """python3 -m rust_writeback.guest_tests [--core rust|c] [--sanitize NAME] [--append load_seconds=600] [NAME ...]"""
     parser = argparse.ArgumentParser(prog="guest-tests", description=__doc__)
     parser.add_argument("--core", choices=("rust", "c"), action="append", help="run on this core only")
+    parser.add_argument("--sanitize", metavar="NAME", help="run on this sanitizer's kernel, which is built already")
     parser.add_argument("--append", default="", help="more kernel parameters, which a script may look at")
     parser.add_argument("names", nargs="*", metavar="NAME", help="run only the scripts whose name holds this")
     known = parser.parse_args(arguments)
-    counts = run(known.names, known.core or ("rust", "c"), known.append)
+    variant = sanitizer(known.sanitize) if known.sanitize else MEASURED
+    counts = run(known.names, known.core or CORES, variant, known.append)
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
     return 1 if counts.failed or not counts.passed else 0
 

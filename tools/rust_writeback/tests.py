@@ -11,13 +11,16 @@ import argparse
 import subprocess
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from . import compile_fail, conformance, guest_tests, host_tests, kernel, kunit, lint, power_cuts, unchanged
 from .errors import Failure
 from .guest_tests import Counts
+from .variants import MEASURED, SANITIZERS, Variant, sanitizer
+from .vmoptions import CORES
 
 Verdicts = list[tuple[str, str | None]]
+Stage = tuple[str, Callable[[], Counts]]
 
 
 def of_verdicts(title: str, verdicts: Verdicts) -> Counts:
@@ -36,12 +39,20 @@ def _lint() -> Counts:
     return of_verdicts("lint", [(name, None if clean else "not clean") for name, clean in lint.run()])
 
 
-def _kernel() -> Counts:
-    kernel.ensure()
+def _kernel(variant: Variant = MEASURED) -> Counts:
+    kernel.ensure(variant)
     return Counts(passed=1)
 
 
-STAGES: list[tuple[str, Callable[[], Counts]]] = [
+def sanitized(variant: Variant, names: Sequence[str] = (), cores: Sequence[str] = CORES) -> list[Stage]:
+    """Build the sanitizer's kernel and run guest tests on it."""
+    return [
+        (f"kernel with {variant.name}", lambda: _kernel(variant)),
+        (f"guest tests with {variant.name}", lambda: guest_tests.run(names, cores, variant)),
+    ]
+
+
+STAGES: list[Stage] = [
     ("tests of the pure core", host_tests.cargo),
     ("models of the protocols", lambda: host_tests.cargo(loom=True)),
     ("kernel", _kernel),
@@ -53,6 +64,7 @@ STAGES: list[tuple[str, Callable[[], Counts]]] = [
     ("guest tests", guest_tests.run),
     ("power cuts", power_cuts.run),
     ("what DONTCACHE promises", conformance.short),
+    *sanitized(SANITIZERS["lockdep"], cores=("rust",)),
 ]
 
 
@@ -78,9 +90,15 @@ def run_stage(name: str, stage: Callable[[], Counts]) -> Counts:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    argparse.ArgumentParser(prog="rust_writeback test", description=__doc__).parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="rust_writeback test", description=__doc__)
+    parser.add_argument("--sanitize", metavar="NAME", help="only guest tests, on the kernel of this sanitizer")
+    known = parser.parse_args(arguments)
+    stages = STAGES
+    if known.sanitize is not None:
+        stages = sanitized(sanitizer(known.sanitize))
+        print("== the guest tests alone: nothing else depends on the sanitizer's kernel", flush=True)
     total = Counts()
-    for name, stage in STAGES:
+    for name, stage in stages:
         total.add(run_stage(name, stage))
     for problem in total.problems:
         print(f"failed: {problem}")

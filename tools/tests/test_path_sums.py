@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """make test: nothing that goes wrong may get lost in the sum."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from rust_writeback import host_tests, tests
 from rust_writeback.errors import Failure
 from rust_writeback.guest_tests import Counts
+from rust_writeback.variants import Variant
 
 CARGO = """
 running 2 tests
@@ -48,6 +49,29 @@ def test_stage_that_breaks_down_counts_as_one_failure(stage: Callable[[], Counts
     counts = tests.run_stage("x", stage)
     assert (counts.passed, counts.failed) == (0, 1)
     assert counts.problems[0].startswith("x: ")
+
+
+def test_a_sanitizer_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[str] = []
+
+    def ensure(variant: Variant) -> None:
+        asked.append(variant.name)
+
+    def run(names: Sequence[str], cores: Sequence[str], variant: Variant) -> Counts:
+        asked.append(f"{variant.name} {list(names)} {list(cores)}")
+        return Counts(3)
+
+    monkeypatch.setattr(tests.kernel, "ensure", ensure)
+    monkeypatch.setattr(tests.guest_tests, "run", run)
+    assert tests.main(["--sanitize", "kasan"]) == 0
+    assert asked == ["kasan", "kasan [] ['rust', 'c']"]
+    out = capsys.readouterr().out
+    assert "nothing else depends" in out and out.splitlines()[-1] == "4 passed, 0 failed, 0 skipped"
+
+
+def test_an_unknown_sanitizer_runs_nothing() -> None:
+    with pytest.raises(Failure, match="kasan, kcsan"):
+        tests.main(["--sanitize", "asan"])
 
 
 def test_last_line_is_the_sum(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

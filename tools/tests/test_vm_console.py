@@ -60,5 +60,50 @@ def test_warnings() -> None:
     assert console.warning("[    1.0] INFO: task fio:9 blocked for more than 120 seconds.\n")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "BUG: KASAN: slab-use-after-free in f+0x1/0x2",
+        "BUG: KCSAN: data-race in filemap_read / _RNvNtCs1_6kernel5folio3set",
+        "BUG: KCSAN: data-race in rust_bio_endio / bio_endio",
+        "BUG: KCSAN: assert: race in batch_work",
+        "UBSAN: array-index-out-of-bounds in fs/x.c:7:1",
+        "WARNING: possible circular locking dependency detected",
+        "WARNING: possible recursive locking detected",
+        "WARNING: inconsistent lock state",
+        "WARNING: HARDIRQ-safe -> HARDIRQ-unsafe lock order detected",
+        "WARNING: bad unlock balance detected!",
+        "WARNING: lock held when returning to user space!",
+        "WARNING: suspicious RCU usage",
+        "[ BUG: Invalid wait context ]",
+        "BUG: MAX_LOCKDEP_CHAINS too low!",
+        "BUG: sleeping function called from invalid context at x.c:1",
+        "BUG: scheduling while atomic: sh/88/0x00000002",
+        "BUG kmalloc-64 (Not tainted): Poison overwritten",
+        "INFO: lockdep is turned off.",
+        "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+        "kmemleak: Kernel memory leak detector disabled",
+    ],
+)
+def test_reports_of_sanitizers(line: str) -> None:
+    assert console.warning(f"[    0.0] Linux version 7.3\n[    1.0] {line}\n[    1.1] Call Trace:\n") == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kmemleak: Kernel memory leak detector initialized (mem pool available: 15000)",
+        "kasan: KernelAddressSanitizer initialized (generic)",
+        "kcsan: selftest: 4/4 tests passed",
+        "Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar",
+        "BUG: KCSAN: data-race in __filemap_add_folio / xas_find_marked",
+        "FAULT_INJECTION: forcing a failure.",
+        "lkdtm: Performing direct entry WARNING",
+    ],
+)
+def test_what_sanitizers_say_at_other_times(line: str) -> None:
+    assert console.warning(f"[    1.0] {line}\n") is None
+
+
 def test_the_tail_is_plain_text() -> None:
     assert console.tail("a\r\n\x1b[31mred\x1b[0m\x07\nlast\n\n", 2) == "red\nlast"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rust_writeback import guest_tests, paths, vm
+from rust_writeback import guest_tests, paths, variants, vm
 from rust_writeback.errors import Failure
 from rust_writeback.guest_tests import Counts
 
@@ -54,8 +54,8 @@ def test_everything_else_is_a_failure(text: str, status: int) -> None:
 Boot = Callable[[Callable[[bytes], None]], vm.VmResult]
 
 
-def result(status: int = 0, warned: bool = False) -> vm.VmResult:
-    return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, warned, 1.0)
+def result(status: int = 0, warned: bool = False, complaint: str = "") -> vm.VmResult:
+    return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, warned, 1.0, complaint)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Boot]]:
     planned: list[Boot] = []
 
     def run(_options: vm.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
-        asked.append(command[4:])
+        asked.append(command[5:])
         return planned.pop(0)(stdout)
 
     asked: list[list[str]] = []
@@ -104,10 +104,11 @@ def test_the_kernel_warned(boots: list[Boot]) -> None:
 def test_a_complaint_without_a_taint(boots: list[Boot]) -> None:
     def boot(out: Callable[[bytes], None]) -> vm.VmResult:
         out(section("a", GOOD))
-        return result(warned=True)
+        return result(warned=True, complaint="WARNING: suspicious RCU usage")
 
     boots.append(boot)
-    assert run("a").failed == 1
+    counts = run("a")
+    assert counts.failed == 1 and "suspicious RCU" in counts.problems[0]
 
 
 def test_a_script_that_kills_the_guest_is_blamed_and_the_next_gets_a_new_one(boots: list[Boot]) -> None:
@@ -136,6 +137,55 @@ def test_a_guest_that_never_starts_a_script(boots: list[Boot]) -> None:
 def test_an_early_end_is_no_success(boots: list[Boot]) -> None:
     boots.append(lambda out: result(status=1))
     assert run("a").failed == 1
+
+
+KASAN = variants.sanitizer("kasan")
+
+
+@pytest.mark.parametrize(
+    ("end", "passed"),
+    [
+        (vm.VmFailure("oops", f"the guest oopsed: {KASAN.report} in lkdtm", Path("/log")), 1),
+        (vm.VmFailure("hang", "the guest hung", Path("/log")), 0),
+        (result(warned=True, complaint=f"{KASAN.report} in lkdtm"), 1),
+        (result(warned=True, complaint="WARNING: something else"), 0),
+        (result(), 0),
+    ],
+)
+def test_a_sanitizer_has_to_report_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, end: vm.VmFailure | vm.VmResult, passed: int
+) -> None:
+    def run(options: vm.VmOptions, command: list[str]) -> vm.VmResult:
+        assert options.kernel == KASAN.image and KASAN.crash in command[0]
+        if isinstance(end, vm.VmFailure):
+            raise end
+        return end
+
+    monkeypatch.setattr(vm, "run", run)
+    counts = guest_tests.proof(KASAN)
+    assert (counts.passed, counts.failed) == (passed, 1 - passed)
+
+
+def test_the_guest_of_a_sanitizer_knows_it() -> None:
+    options = guest_tests.options_for(KASAN)
+    assert options.kernel == KASAN.image and options.append == "sanitizer=kasan kasan.fault=panic"
+    assert guest_tests.options_for(variants.MEASURED) == guest_tests.OPTIONS
+
+
+def test_a_sanitizer_that_is_asked_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def run_core(core: str, scripts: list[Path], options: vm.VmOptions, seconds: int) -> Counts:
+        assert options.append.startswith("sanitizer=") and seconds > guest_tests.SECONDS
+        ran.extend(script.name for script in scripts)
+        return Counts(1)
+
+    monkeypatch.setattr(guest_tests, "run_core", run_core)
+    monkeypatch.setattr(guest_tests, "proof", lambda variant: Counts(int(variant.crash != "")))
+    assert guest_tests.run(["block_device"], ["rust"], variants.sanitizer("lockdep")).passed == 2
+    assert guest_tests.run(["block_device"], ["rust"], variants.sanitizer("kmemleak")).passed == 1
+    assert ran == ["test_block_device.py", "sanitizer.py"] * 2
+    assert guest_tests.SANITIZER.exists()
 
 
 def test_no_such_script() -> None:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import mmap
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,12 @@ def run(*command: str | Path) -> str:
 def core() -> str:
     """The active writeback core: rust or c."""
     return (DEBUGFS / "core").read_text().strip()
+
+
+def sanitizer() -> str:
+    """The sanitizer that the kernel was built with; it is a slow kernel then."""
+    found = re.search(r"\bsanitizer=(\w+)", Path("/proc/cmdline").read_text())
+    return found[1] if found else ""
 
 
 @contextlib.contextmanager
