@@ -8,6 +8,8 @@ import ctypes
 import mmap
 import os
 import re
+import select
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -80,6 +82,15 @@ def opened(path: Path | str, flags: int = os.O_RDWR | os.O_CREAT) -> Iterator[in
         yield fd
     finally:
         os.close(fd)
+
+
+def sync(fd: int) -> int:
+    """The error of an fsync."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        return error.errno or 0
+    return 0
 
 
 def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:
@@ -210,3 +221,26 @@ def in_cgroup(path: Path, function: Callable[[], None]) -> None:
             os._exit(status)
     _, status = os.waitpid(child, 0)
     assert status == 0, f"the writer in {path.name} failed"
+
+
+def within(seconds: float, function: Callable[[], None]) -> None:
+    """Runs the function in a child process, which is left behind if it hangs."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            function()
+            status = 0
+        except BaseException as error:  # the parent has to hear of all of them
+            print(f"# {error!r}", flush=True)
+        finally:
+            os._exit(status)
+    end = os.pidfd_open(child)
+    ended, _, _ = select.select([end], [], [], seconds)
+    os.close(end)
+    if not ended:
+        os.killpg(child, signal.SIGKILL)
+        raise AssertionError(f"stuck: not done after {seconds} s")
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "failed, as told above"

@@ -5,21 +5,29 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import functools
 import os
 import random
-import select
-import signal
-import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import ktap
 from devices import TIMER, null_block, null_timer, target
-from dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, core, counter, opened, until, write_dontcache
-from walk import FIBMAP, SECTOR, beside
+from dontcache import (
+    MIB,
+    PAGE,
+    RWF_DONTCACHE,
+    cached_pages,
+    core,
+    counter,
+    opened,
+    sync,
+    until,
+    within,
+    write_dontcache,
+)
+from walk import beside, sectors
 
 CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
 SECONDS = 60
@@ -30,25 +38,6 @@ LEFT = {"rust": 0, "c": REGION // PAGE // 2}
 """How many of its pages may stay cached: C keeps a folio that is locked when its writeback ends."""
 BAD = MIB // 2
 """Where the device fails."""
-
-
-def sync(fd: int) -> int:
-    """The error of an fsync."""
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        return error.errno or 0
-    return 0
-
-
-def sectors(fd: int, kind: str, offset: int) -> tuple[int, int]:
-    """The first and the last sector of the block at this offset."""
-    if kind == "bare":
-        return offset // SECTOR, offset // SECTOR
-    size = os.fstatvfs(fd).f_bsize
-    (block,) = struct.unpack("i", fcntl.ioctl(fd, FIBMAP, struct.pack("i", offset // size)))
-    assert block, f"no block at {offset}"
-    return block * size // SECTOR, (block + 1) * size // SECTOR - 1
 
 
 def check(fd: int, offset: int, data: bytes) -> None:
@@ -126,29 +115,6 @@ def cpus_come_and_go() -> None:
         for cpu in (0, 1):
             completes(fd, cpu)
         until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
-
-
-def within(seconds: float, function: Callable[[], None]) -> None:
-    """Runs the function in a child process, which is left behind if it hangs."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.setpgid(0, 0)
-            function()
-            status = 0
-        except BaseException as error:  # the parent has to hear of all of them
-            print(f"# {error!r}", flush=True)
-        finally:
-            os._exit(status)
-    end = os.pidfd_open(child)
-    ended, _, _ = select.select([end], [], [], seconds)
-    os.close(end)
-    if not ended:
-        os.killpg(child, signal.SIGKILL)
-        raise AssertionError(f"stuck: not done after {seconds} s")
-    _, status = os.waitpid(child, 0)
-    assert status == 0, "failed, as told above"
 
 
 if __name__ == "__main__":

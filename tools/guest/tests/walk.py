@@ -323,6 +323,16 @@ def folio_frames(fd: int, offset: int) -> tuple[int, int]:
         return frame, end - frame
 
 
+def sectors(fd: int, kind: str, offset: int) -> tuple[int, int]:
+    """The first and the last sector of the block at this offset."""
+    if kind == "bare":
+        return offset // SECTOR, offset // SECTOR
+    size = os.fstatvfs(fd).f_bsize
+    (block,) = struct.unpack("i", fcntl.ioctl(fd, FIBMAP, struct.pack("i", offset // size)))
+    assert block, f"no block at {offset}"
+    return block * size // SECTOR, (block + 1) * size // SECTOR - 1
+
+
 @contextlib.contextmanager
 def beside(function: Callable[[], None]) -> Iterator[None]:
     """Runs the function in a child process while the body runs."""
