@@ -7,10 +7,11 @@ from __future__ import annotations
 import errno
 
 from devices import TIMER, null_block, target
-from dontcache import MIB, write_dontcache
+from dontcache import MIB, sync, write_dontcache
 from exactness import told
 from row import Verdict, main, quiet_counter, synced_counter, tried
-from test_dontcache_devices_faults import BAD, sectors, sync
+from test_dontcache_devices_faults import BAD
+from walk import sectors
 
 
 def errors() -> Verdict:
