@@ -20,8 +20,9 @@ EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 #define RUST_DONTCACHE_AGAIN	(HZ / 10)
 
 /*
- * Whether @mapping has dirty dropbehind folios. A folio is counted, the mapping
- * marked and the folio tagged while the lock that is taken here is held.
+ * Whether @mapping has dirty dropbehind folios. Who dirties one marks @mapping
+ * and tags the folio while it holds the lock that is taken here. The flags are
+ * asked, not whether it is counted: somebody may be about to count it again.
  */
 static bool rust_mapping_has_dontcache(struct address_space *mapping)
 {
@@ -33,7 +34,7 @@ static bool rust_mapping_has_dontcache(struct address_space *mapping)
 		return false;
 	guard(spinlock_irq)(&mapping->i_pages.xa_lock);
 	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
-		if (folio_test_dontcache_counted(folio) ||
+		if (folio_is_dontcache_dirty(folio) ||
 		    ++looks == RUST_DONTCACHE_LOOKS)
 			return true;
 	}
@@ -59,9 +60,9 @@ static void rust_queue_dontcache(struct bdi_writeback *wb,
 }
 
 /*
- * Queues the inodes that have dirty dropbehind pages, the eldest first, and no
- * other: these keep their place and their time. What is queued already waits
- * where queue_io() takes it from.
+ * Queues the inodes that have dirty dropbehind pages, and no other: these keep
+ * their place and their time. What is queued already waits where queue_io()
+ * takes it from.
  */
 static long rust_write_dontcache_inodes(struct bdi_writeback *wb,
 					struct wb_writeback_work *work,
@@ -95,6 +96,9 @@ static noinline long rust_wb_write_dontcache(struct bdi_writeback *wb,
 	       work.nr_pages > 0)
 		;
 	blk_finish_plug(&plug);
+	/* Behind what was parked: other work comes to that first. */
+	scoped_guard(spinlock, &wb->list_lock)
+		list_splice_init(&wb->b_io, &wb->b_more_io);
 	return nr_pages - work.nr_pages;
 }
 
@@ -109,19 +113,29 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 				       left ? LONG_MAX : RUST_DONTCACHE_INODES);
 }
 
-/* Between two portions of other work, so that long work delays no kick. */
-static void rust_wb_serve_kick(struct bdi_writeback *wb)
+/*
+ * Between two portions of other work, so that long work delays no kick. Work
+ * for one super block is for sync(): it goes by the time at which inodes were
+ * dirtied, which a round in the middle would change, and has an end.
+ */
+static void rust_wb_serve_kick(struct bdi_writeback *wb,
+			       struct wb_writeback_work *work)
 {
-	if (rust_writeback_active() &&
+	if (rust_writeback_active() && !work->sb &&
 	    test_bit(WB_start_dontcache, &wb->state))
 		rust_wb_check_start_dontcache(wb);
 }
 
-/* Nothing is dirty, so nothing is to be counted. */
+/*
+ * Nothing is dirty, so nothing is to be counted, and there is nothing for a
+ * kick whose pages others have written.
+ */
 static void rust_wb_heal(struct bdi_writeback *wb)
 {
-	s64 pages = rust_dontcache_heal(wb);
+	s64 pages;
 
+	rust_dontcache_consume(wb);
+	pages = rust_dontcache_heal(wb);
 	if (pages)
 		pr_warn("%s: %lld pages were counted as dirty dropbehind, but none is\n",
 			bdi_dev_name(wb->bdi), pages);
@@ -166,7 +180,8 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 	return 0;
 }
 
-static void rust_wb_serve_kick(struct bdi_writeback *wb)
+static void rust_wb_serve_kick(struct bdi_writeback *wb,
+			       struct wb_writeback_work *work)
 {
 }
 

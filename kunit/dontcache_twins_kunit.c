@@ -380,6 +380,36 @@ static void kick_takes_only_its_share(struct kunit *test)
 	twin_exit(&twin);
 }
 
+/*
+ * Ordinary pages of the first inode use up the round. The second one is not to
+ * stand in front of what others have queued, and is not forgotten.
+ */
+static void what_a_round_leaves_lets_others_pass(struct kunit *test)
+{
+	struct inode *other;
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	other = twin_new_inode(test, twin.mnt->mnt_sb);
+	for (pgoff_t index = 1; index < NR_PAGES; index++)
+		twin_write(&twin, index, 0);
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	write_page(other->i_mapping, 0, FGP_DONTCACHE);
+
+	twin_kick(&twin);
+	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), NR_PAGES);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&twin.wb->b_io));
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_more_io.next, &other->i_io_list);
+
+	set_bit(WB_dontcache_left, &twin.wb->state);
+	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), 1);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
+	iput(other);
+	twin_exit(&twin);
+}
+
 /* An inode that is busy when the flusher comes is not forgotten. */
 static void what_a_kick_leaves_is_tried_again(struct kunit *test)
 {
@@ -420,6 +450,7 @@ static void residue_is_taken_out(struct kunit *test)
 	wb_stat_mod(twin.wb, WB_DONTCACHE_DIRTY, 7);
 	set_bit(WB_registered, &twin.wb->state);
 	twin_run_flusher(&twin);
+	cancel_delayed_work_sync(&twin.wb->dwork);
 	KUNIT_EXPECT_EQ(test, rust_dontcache_healed(), healed);
 
 	filemap_fdatawrite(twin.mapping);
@@ -558,6 +589,7 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE_SLOW(twins_stay_alike),
 	KUNIT_CASE(kick_reaches_the_flusher),
 	KUNIT_CASE(kick_takes_only_its_share),
+	KUNIT_CASE(what_a_round_leaves_lets_others_pass),
 	KUNIT_CASE(what_a_kick_leaves_is_tried_again),
 	KUNIT_CASE(residue_is_taken_out),
 	KUNIT_CASE(kick_without_wb_does_nothing),

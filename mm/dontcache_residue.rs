@@ -2,8 +2,9 @@
 
 //! The residue: what the counter claims although nothing is dirty.
 //!
-//! The accounting leaves none. But code elsewhere may clear a folio's dirty flag past it, and every
-//! kick after that would have the flusher write that many pages too many.
+//! The accounting leaves none. But code elsewhere may take dropbehind from a counted folio, or leave
+//! a folio dirty that it takes out of the page cache (which the kernel warns of), and every kick
+//! after that would have the flusher look for pages that are not there.
 
 use kernel::{
     backing_dev::BdiWriteback,

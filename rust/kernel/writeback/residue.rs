@@ -13,7 +13,7 @@ pub trait Wb {
     /// Dirty pages. Changed after [`dontcache_dirty`](Self::dontcache_dirty) for the same folio.
     fn dirty(&self) -> i64;
 
-    /// Pages dirtied since the wb was made. Changed last of the three, and never goes down.
+    /// Pages dirtied since the wb was made. Changed last of the three.
     fn dirtied(&self) -> i64;
 }
 
@@ -23,20 +23,24 @@ pub trait Wb {
 /// between two changes for the same folio have made the second: they have interrupts off or are in
 /// an RCU read-side section.
 ///
-/// If nothing was dirtied from before the waiting until the end, then what the counter claims was
-/// accounted to the end, also as dirty. If that is zero, nobody has the claimed pages.
-pub fn residue(wb: &impl Wb, wait_for_accounting: impl FnOnce()) -> i64 {
+/// What was claimed before the first wait is accounted as dirty after it; if that is none, nobody
+/// has the claimed pages, unless others were dirtied meanwhile that make the same number. These are
+/// accounted to the end after the second wait.
+pub fn residue(wb: &impl Wb, wait_for_accounting: impl Fn()) -> i64 {
     let dirtied = wb.dirtied();
     let claimed = wb.dontcache_dirty();
     if claimed == 0 {
         return 0;
     }
     wait_for_accounting();
-    if wb.dirty() == 0 && wb.dontcache_dirty() == claimed && wb.dirtied() == dirtied {
-        claimed
-    } else {
-        0
+    if wb.dirty() != 0 || wb.dontcache_dirty() != claimed {
+        return 0;
     }
+    wait_for_accounting();
+    if wb.dirty() != 0 || wb.dirtied() != dirtied {
+        return 0;
+    }
+    claimed
 }
 
 #[cfg(all(test, not(loom)))]
@@ -99,5 +103,17 @@ mod tests {
         let wb = Counters::default();
         wb.dontcache_dirty.set(5);
         assert_eq!(residue(&wb, || wb.dirtied.set(5)), 0);
+
+        // The pages that were claimed were written, and as many are being dirtied.
+        let wb = Counters::default();
+        let waits = Cell::new(0);
+        wb.dontcache_dirty.set(5);
+        let accounted = || {
+            waits.set(waits.get() + 1);
+            if waits.get() == 2 {
+                wb.dirty.set(5);
+            }
+        };
+        assert_eq!(residue(&wb, accounted), 0);
     }
 }
