@@ -52,7 +52,7 @@ def sanitized(variant: Variant, names: Sequence[str] = (), cores: Sequence[str] 
     ]
 
 
-LOCKING = ("buffer_walk_races", "dontcache_devices", "dontcache_faults_injected", "writeback_policy")
+LOCKING = ("buffer_walk_races", "dontcache_devices", "writeback_policy")
 """The guest tests in which most locks meet. All of them would take too long on that kernel for CI."""
 
 STAGES: list[Stage] = [
