@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dontcache import MIB, cachestat, cgroup, file_system, in_cgroup, opened, trace, write_dontcache
+from dontcache import MIB, cachestat, cgroup, file_system, forked, in_cgroup, opened, trace, write_dontcache
 from row import KIB, flusher_held, tried
 
 KEPT_DIRTY = 256 * KIB
@@ -52,16 +52,7 @@ def write_as_foreigner(group: Path, path: Path, moved: Callable[[], bool]) -> No
 
 def spin_beside(function: Callable[[], None]) -> None:
     """Runs the function in a child process, and leaves the CPU to nobody else meanwhile."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            function()
-            status = 0
-        except BaseException as error:  # the parent has to hear of all of them
-            print(f"in the child: {error!r}", flush=True)
-        finally:
-            os._exit(status)
+    child = forked(function)
     deadline = time.monotonic() + 10 * SECONDS
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
         os.sched_yield()

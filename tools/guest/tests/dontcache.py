@@ -206,19 +206,29 @@ def _removed(path: Path) -> bool:
     return True
 
 
+def forked(function: Callable[[], None], name: str = "the child") -> int:
+    """Begins the function in a child process, which exits with 0 if it comes to its end."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        function()
+        status = 0
+    except BaseException as error:  # the parent has to hear of all of them
+        print(f"# in {name}: {error!r}", flush=True)
+    finally:
+        os._exit(status)
+
+
 def in_cgroup(path: Path, function: Callable[[], None]) -> None:
     """Runs the function in a child process that belongs to the cgroup."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            (path / "cgroup.procs").write_text(str(os.getpid()))
-            function()
-            status = 0
-        except BaseException as error:  # the parent has to hear of all of them
-            print(f"# in {path.name}: {error!r}", flush=True)
-        finally:
-            os._exit(status)
+
+    def member() -> None:
+        (path / "cgroup.procs").write_text(str(os.getpid()))
+        function()
+
+    child = forked(member, path.name)
     _, status = os.waitpid(child, 0)
     assert status == 0, f"the writer in {path.name} failed"
 

@@ -33,6 +33,7 @@ from dontcache import (
     core,
     counter,
     file_system,
+    forked,
     opened,
     run,
     until,
@@ -136,19 +137,7 @@ def events(group: Path) -> dict[str, int]:
 @contextlib.contextmanager
 def at_once(functions: list[Callable[[], None]]) -> Iterator[None]:
     """Runs each in a child process; all have to end well soon after the body has."""
-    children = set()
-    for function in functions:
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                function()
-                status = 0
-            except BaseException as error:  # the parent has to hear of all of them
-                print(f"# in a child: {error!r}", flush=True)
-            finally:
-                os._exit(status)
-        children.add(child)
+    children = {forked(function) for function in functions}
     failed = []
 
     def all_ended() -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import ktap
-from dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, run
+from dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, forked, run
 
 KIB = 1 << 10
 SECTOR = 512
@@ -336,16 +336,7 @@ def sectors(fd: int, kind: str, offset: int) -> tuple[int, int]:
 @contextlib.contextmanager
 def beside(function: Callable[[], None]) -> Iterator[None]:
     """Runs the function in a child process while the body runs."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            function()
-            status = 0
-        except BaseException as error:  # the parent has to hear of all of them
-            print(f"# in the child: {error!r}", flush=True)
-        finally:
-            os._exit(status)
+    child = forked(function)
     try:
         yield
     finally:
