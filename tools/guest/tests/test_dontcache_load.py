@@ -43,8 +43,8 @@ from walk import NOISE
 
 WRITERS = 64
 GROUPS = 4
-LIMIT = 32 * MIB
-"""The memory of a group: less than what its writers write to."""
+LIMIT = 48 * MIB
+"""The memory of a group: less than what its writers write to, though half of it is their own."""
 SIZE = 8 * MIB
 """What each writer has for itself."""
 LONGEST = 256 * 1024
@@ -58,7 +58,7 @@ PATIENCE = 180.0
 TURNS = 3
 """The least of them, each a round on both file systems: there has to be a first and a last third."""
 
-SLACK_KIB = {"MemAvailable": 24 << 10, "Slab": 6 << 10}
+SLACK_KIB = {"available": 8 << 10, "slab": 6 << 10}
 """What differs from turn to turn without end or beginning."""
 
 CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
@@ -124,8 +124,16 @@ def memory() -> dict[str, int]:
         Path("/proc/sys/vm/drop_caches").write_text("3")
         # Some of it is freed after a grace period of RCU.
         time.sleep(0.2)
+
+    def kib(name: str) -> int:
+        found = re.search(rf"^{name}: +(\d+) kB", text, re.M)
+        assert found, f"no {name} in meminfo"
+        return int(found[1])
+
     text = Path("/proc/meminfo").read_text()
-    return {name: int(re.findall(rf"^{name}: +(\d+) kB", text, re.M)[0]) for name in SLACK_KIB}
+    # The kernel does not call free what a CPU keeps for its next allocations: 80 MiB, or none.
+    kept = sum(map(int, re.findall(r"^ +count: +(\d+)$", Path("/proc/zoneinfo").read_text(), re.M)))
+    return {"available": kib("MemAvailable") + kept * PAGE // 1024, "slab": kib("Slab"), "kept": kept * PAGE // 1024}
 
 
 def events(group: Path) -> dict[str, int]:
@@ -147,14 +155,14 @@ def at_once(functions: list[Callable[[], None]]) -> Iterator[None]:
                 return False
             children.discard(child)
             if status:
-                failed.append(status)
+                failed.append(os.waitstatus_to_exitcode(status))
         return True
 
     try:
         yield
     finally:
         until(all_ended, PATIENCE, "all have ended")
-    assert not failed, f"{len(failed)} have failed"
+    assert not failed, f"{len(failed)} have failed, with {failed}"
 
 
 def write(writer: int, group: Path, progress: Progress) -> None:
@@ -287,7 +295,7 @@ def memory_is_flat() -> None:
     assert third, "there was no load"
     for name, slack in SLACK_KIB.items():
         first, last = (statistics.median(one[name] for one in part) for part in (left[:third], left[-third:]))
-        lost = first - last if name == "MemAvailable" else last - first
+        lost = first - last if name == "available" else last - first
         assert lost < slack, f"{name} went from {first} to {last} KiB in {len(left)} turns"
 
 
