@@ -8,7 +8,7 @@
 #include <linux/fs.h>
 #include <linux/pagemap.h>
 #include <linux/percpu_counter.h>
-#include <linux/rust_writeback.h>
+#include <linux/rust_dontcache.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>

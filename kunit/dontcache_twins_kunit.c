@@ -17,7 +17,7 @@
 #include <linux/prandom.h>
 #include <linux/pseudo_fs.h>
 #include <linux/rust_dropbehind.h>
-#include <linux/rust_writeback.h>
+#include <linux/rust_dontcache.h>
 #include <linux/writeback.h>
 
 #define TWIN_MAGIC	0x7477696e

@@ -7,7 +7,7 @@
 #define _LINUX_RUST_DROPBEHIND_H
 
 #include <linux/mm.h>
-#include <linux/rust_writeback.h>
+#include <linux/rust_dontcache.h>
 
 #ifdef CONFIG_RUST_WRITEBACK
 

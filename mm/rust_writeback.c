@@ -6,7 +6,7 @@
 #include <linux/export.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
-#include <linux/rust_writeback.h>
+#include <linux/rust_dontcache.h>
 #include <linux/string.h>
 
 #undef MODULE_PARAM_PREFIX
