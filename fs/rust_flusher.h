@@ -16,8 +16,9 @@ EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 /* Inodes that are looked at for a kick. What it leaves is sought among all. */
 #define RUST_DONTCACHE_INODES	1024L
 
-/* How long what a kick has left may wait. */
+/* How long what a kick has left may wait, and if none of it could be written. */
 #define RUST_DONTCACHE_AGAIN	(HZ / 10)
+#define RUST_DONTCACHE_STUCK	HZ
 
 /*
  * Whether @mapping has dirty dropbehind folios. Who dirties one marks @mapping
@@ -106,11 +107,14 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 {
 	bool left = test_bit(WB_dontcache_left, &wb->state);
 	s64 nr_pages = rust_dontcache_consume(wb);
+	long written;
 
 	if (nr_pages <= 0)
 		return 0;
-	return rust_wb_write_dontcache(wb, nr_pages,
-				       left ? LONG_MAX : RUST_DONTCACHE_INODES);
+	written = rust_wb_write_dontcache(wb, nr_pages,
+					  left ? LONG_MAX : RUST_DONTCACHE_INODES);
+	assign_bit(WB_dontcache_stuck, &wb->state, !written);
+	return written;
 }
 
 /*
@@ -144,8 +148,9 @@ static void rust_wb_heal(struct bdi_writeback *wb)
 /*
  * The flusher is about to rest. A kick that it has not seen, because it is the
  * rescuer, is served at once; pages that it could not write for a kick, or that
- * have come with an inode from another wb, are tried again soon. No periodic
- * writeback is needed for either.
+ * have come with an inode from another wb, are tried again soon; at leisure if
+ * they cannot be written, as after a shutdown of their file system. No periodic
+ * writeback is needed for any of it.
  */
 static void rust_wb_look_again(struct bdi_writeback *wb)
 {
@@ -157,10 +162,12 @@ static void rust_wb_look_again(struct bdi_writeback *wb)
 		wb_wakeup(wb);
 	} else if (!static_branch_unlikely(&rust_writeback_policy_key) &&
 		 rust_dontcache_leave(wb)) {
+		long delay = test_bit(WB_dontcache_stuck, &wb->state) ?
+			     RUST_DONTCACHE_STUCK : RUST_DONTCACHE_AGAIN;
+
 		guard(spinlock_irq)(&wb->work_lock);
 		if (test_bit(WB_registered, &wb->state))
-			queue_delayed_work(bdi_wq, &wb->dwork,
-					   RUST_DONTCACHE_AGAIN);
+			queue_delayed_work(bdi_wq, &wb->dwork, delay);
 	}
 }
 
