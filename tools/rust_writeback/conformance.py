@@ -13,11 +13,10 @@ import argparse
 import ast
 import fnmatch
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from . import kernel, machine, paths, power_cuts, vm
+from . import in_turn, kernel, machine, paths, power_cuts, vm
 from .errors import Failure, run_main
 from .guest_tests import OPTIONS, Counts
 from .steps import write_whole
@@ -49,14 +48,8 @@ PROMISES = {
 
 KEPT, BROKEN, HANG, WARNED, NOT_RUN = "kept", "broken", "hang", "warned", "not run"
 
-DRIVER = (
-    "cd /share/conformance || exit; export PYTHONPATH=/share/conformance:/share/tests; for row; do"
-    r" printf '\000begin %s\n' $row;"
-    f" timeout -k 10 {SECONDS} python3 -P $row.py 2>&1; status=$?; read -r taint </proc/sys/kernel/tainted;"
-    r" printf '\000end %s %s\n' $status $taint; case $status in 124|137) exit;; esac; done"
-)
-"""Runs the rows in turn. A NUL, which no row prints, marks where each begins and ends. A row that had to
-be ended has left the guest as it was just then, and the next row gets a new one."""
+FOLDERS = "/share/conformance:/share/tests"
+"""Where a row finds what it imports."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ def judge(output: str, status: int) -> tuple[str, str]:
     """The verdict of a row that has ended, by itself or because its time was over, and its figures."""
     lines = output.split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
-    if status in (124, 137):
+    if status in in_turn.TIMED_OUT:
         return HANG, f"not done after {SECONDS} s; its last words: {last}"
     try:
         told = json.loads(last)
@@ -128,68 +121,32 @@ def judge(output: str, status: int) -> tuple[str, str]:
     return KEPT if kept else BROKEN, figures
 
 
-@dataclass
-class _Run:
-    """What the driver's output says, row by row."""
-
-    core: str
-    results: Results = field(default_factory=dict)
-    taint: int = 0
-    _pending: bytearray = field(default_factory=bytearray)
-    _row: str = ""
-    _begin: float = 0.0
-
-    def take(self, data: bytes) -> None:
-        """Consume output as it comes; note a row once it has ended."""
-        self._pending += data
-        while match := re.search(rb"\0(begin|end) (.*)\n", self._pending):
-            mark, words = match[1].decode(), match[2].decode()
-            text = self._pending[: match.start()].decode(errors="replace")
-            del self._pending[: match.end()]
-            if mark == "begin":
-                self._row, self._begin = words, time.monotonic()
-                continue
-            status, taint = (int(number) for number in words.split())
-            verdict, figures = judge(text, status)
-            if taint & ~self.taint & vm.TAINT_WARN:
-                verdict, figures = WARNED, f"the kernel warned; {figures}"
-            if verdict == NOT_RUN:
-                sys.stderr.write(text)
-            self.taint = taint
-            self._note(verdict, figures)
-
-    def died(self, kind: str, reason: str) -> None:
-        """The guest went away: that is what came of the row."""
-        self._note(kind, reason)
-        self._pending.clear()
-        self.taint = 0
-
-    def _note(self, verdict: str, figures: str) -> None:
-        if self._row:
-            result = Result(verdict, figures, round(time.monotonic() - self._begin, 1))
-            self.results[self._row] = result
-            print(f"{CORES[self.core]}: {self._row}: {verdict}: {figures} ({result.seconds:.0f} s)", flush=True)
-        self._row = ""
+def result(row: in_turn.Ended) -> Result:
+    """What came of a row that a guest has run."""
+    if row.kind:
+        return Result(NOT_RUN if row.kind == in_turn.EARLY else row.kind, row.reason, row.seconds)
+    verdict, figures = judge(row.output, row.status)
+    if row.warned:
+        verdict, figures = WARNED, f"the kernel warned; {figures}"
+    if verdict == NOT_RUN:
+        sys.stderr.write(row.output)
+    return Result(verdict, figures, row.seconds)
 
 
 def run_core(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str]) -> Results:
-    """All rows on one core, in one boot unless one of them kills the guest; setup hears of the machine."""
-    run = _Run(core)
+    """All rows on one core; setup hears of the machine."""
+    results: Results = {}
+
+    def ended(row: in_turn.Ended) -> None:
+        results[row.script] = of_it = result(row)
+        print(f"{CORES[core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
+
     options = vm.VmOptions(core=core, nvme=OPTIONS.nvme, share=GUEST)
-    while left := [row.name for row in rows if row.name not in run.results]:
-        before = len(run.results)
-        command = ["env", f"CONFORMANCE={'short' if short else 'whole'}", "sh", "-c", DRIVER, "driver", *left]
-        try:
-            result = vm.run(options, command, stdout=run.take)
-        except vm.VmFailure as failure:
-            run.died(failure.kind, str(failure))
-        else:
-            setup |= {"kernel": result.kernel, "accelerator": result.accel, "QEMU": result.qemu_version}
-            if len(run.results) - before < len(left):
-                run.died(NOT_RUN, f"the driver ended early with status {result.status}; see {result.console}")
-        if len(run.results) == before:
-            raise Failure(f"the guest of the {core} core ran no row; see the newest log in build/log")
-    return {row.name: run.results[row.name] for row in rows}
+    command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH={FOLDERS} python3 -P $0.py 2>&1"
+    for boot in in_turn.run(options, FOLDERS.split(":")[0], command, SECONDS, [row.name for row in rows], ended):
+        booted = boot.result
+        setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
+    return {row.name: results[row.name] for row in rows}
 
 
 def run_rows(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str]) -> Results:

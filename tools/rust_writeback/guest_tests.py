@@ -7,22 +7,20 @@ what it has found, and whether it is still at work.
 
 Each script tells its cases as KTAP, which the kernel's own parser reads. A script
 that dies, tells nothing, tells fewer cases than it planned, or makes the kernel
-warn has failed, whatever else it said. When a script takes the guest with it, the
-ones after it get a new guest.
+warn has failed, whatever else it said.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from . import paths, vm
+from . import in_turn, paths, vm
 from .errors import Failure
 from .variants import MEASURED, Variant, sanitizer
 from .vmoptions import CORES
@@ -36,16 +34,6 @@ OPTIONS = vm.VmOptions(nvme=vm.NvmeOptions(queues=1))
 
 SANITIZER = TESTS / "sanitizer.py"
 """The script that comes last."""
-
-DRIVER = (
-    "cd /share || exit; seconds=$1; shift; for script; do printf '\\000begin %s\\n' $script;"
-    ' echo "guest test: $script" >/dev/kmsg;'
-    " timeout -k 10 $seconds ./$script; status=$?; read -r taint </proc/sys/kernel/tainted;"
-    " printf '\\000end %s %s\\n' $status $taint; done"
-)
-"""Runs the scripts in turn, each for so many seconds at most. A NUL, which KTAP cannot hold, marks
-where each begins and ends; the console has a line where it begins."""
-
 
 @dataclass
 class Counts:
@@ -96,54 +84,6 @@ def parse(name: str, output: str, status: int, quiet: bool = False) -> Counts:
     return counts
 
 
-@dataclass
-class _Run:
-    """What the driver's output says, script by script."""
-
-    core: str
-    quiet: bool
-    counts: Counts = field(default_factory=Counts)
-    done: list[str] = field(default_factory=list)
-    taint: int = 0
-    _pending: bytearray = field(default_factory=bytearray)
-    _script: str = ""
-
-    def take(self, data: bytes) -> None:
-        """Consume output as it comes; report a script once it has ended."""
-        self._pending += data
-        while match := re.search(rb"\0(begin|end) (.*)\n", self._pending):
-            mark, words = match[1].decode(), match[2].decode()
-            text = self._pending[: match.start()].decode(errors="replace")
-            del self._pending[: match.end()]
-            if mark == "begin":
-                self._script = words
-                continue
-            status, taint = (int(number) for number in words.split())
-            self._end(text, status, taint)
-
-    def _end(self, text: str, status: int, taint: int) -> None:
-        name = f"{self._script} on {self.core}"
-        print(f"guest: {name}", flush=True)
-        counts = parse(name, text, status, self.quiet)
-        if taint & ~self.taint & vm.TAINT_WARN:
-            counts.fail(f"{name}: the kernel warned")
-        self.taint = taint
-        self.counts.add(counts)
-        self.done.append(self._script)
-        self._script = ""
-
-    def died(self, reason: str) -> None:
-        """The guest went away; blame the script that was running, and pass on to the next."""
-        partial = parse(f"{self._script} on {self.core}", self._pending.decode(errors="replace"), 0, self.quiet)
-        self.counts.passed += partial.passed
-        self.counts.skipped += partial.skipped
-        self.counts.fail(f"{self._script or 'the driver'} on {self.core}: {reason}")
-        if self._script:
-            self.done.append(self._script)
-        self._pending.clear()
-        self._script, self.taint = "", 0
-
-
 def options_for(variant: Variant) -> vm.VmOptions:
     """The guest that the scripts run in; the kernel's own parameters tell them what they run on."""
     if variant == MEASURED:
@@ -155,24 +95,30 @@ def options_for(variant: Variant) -> vm.VmOptions:
 def run_core(
     core: str, scripts: Sequence[Path], options: vm.VmOptions, quiet: bool = False, seconds: int = SECONDS
 ) -> Counts:
-    """All scripts on one core, in one boot unless one of them kills the guest."""
-    run = _Run(core, quiet)
+    """All scripts on one core."""
+    counts = Counts()
+
+    def ended(script: in_turn.Ended) -> None:
+        name = f"{script.script} on {core}"
+        print(f"guest: {name}", flush=True)
+        if script.kind:
+            partial = parse(name, script.output, 0, quiet)
+            counts.add(Counts(partial.passed, 0, partial.skipped))
+            counts.fail(f"{name}: {script.reason}")
+            return
+        counts.add(parse(name, script.output, script.status, quiet))
+        if script.warned:
+            counts.fail(f"{name}: the kernel warned")
+
     options = replace(options, core=core, share=TESTS)
-    while left := [script.name for script in scripts if script.name not in run.done]:
-        before = len(run.done)
-        try:
-            result = vm.run(options, ["sh", "-c", DRIVER, "driver", str(seconds), *left], stdout=run.take)
-        except vm.VmFailure as failure:
-            run.died(str(failure))
-        else:
-            sys.stderr.write(result.stderr.decode(errors="replace"))
-            if result.status or len(run.done) - before < len(left):
-                run.died(f"the driver ended early with status {result.status}; see {result.console}")
-            elif result.warned and not run.taint & vm.TAINT_WARN:
-                run.counts.fail(f"the kernel complained on {core}: {result.complaint}; see {result.console}")
-        if len(run.done) == before:
-            break
-    return run.counts
+    try:
+        for boot in in_turn.run(options, "/share", "./$0", seconds, [script.name for script in scripts], ended):
+            sys.stderr.write(boot.result.stderr.decode(errors="replace"))
+            if boot.complaint:
+                counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.result.console}")
+    except Failure as failure:
+        counts.fail(str(failure))
+    return counts
 
 
 def proof(variant: Variant) -> Counts:

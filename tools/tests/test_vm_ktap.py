@@ -63,11 +63,9 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Boot]]:
     """The boots that the runner is going to see, in their order."""
     planned: list[Boot] = []
 
-    def run(_options: vm.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
-        asked.append(command[5:])
+    def run(_options: vm.VmOptions, _command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
         return planned.pop(0)(stdout)
 
-    asked: list[list[str]] = []
     monkeypatch.setattr(vm, "run", run)
     yield planned
     assert not planned
@@ -124,6 +122,30 @@ def test_a_script_that_kills_the_guest_is_blamed_and_the_next_gets_a_new_one(boo
     counts = run("a", "b", "c")
     assert (counts.passed, counts.failed, counts.skipped) == (2, 1, 2)
     assert "b on rust: the guest oopsed" in counts.problems[0]
+
+
+def test_a_guest_that_dies_behind_a_script(boots: list[Boot]) -> None:
+    def dies(out: Callable[[bytes], None]) -> vm.VmResult:
+        out(section("a", GOOD))
+        raise vm.VmFailure("oops", "the guest oopsed", Path("/log"))
+
+    boots.append(dies)
+    counts = run("a")
+    assert (counts.passed, counts.failed) == (1, 1) and "a on rust: the guest oopsed" in counts.problems[0]
+
+
+def test_the_script_after_one_that_had_to_be_ended_gets_a_new_guest(boots: list[Boot]) -> None:
+    def hangs(out: Callable[[bytes], None]) -> vm.VmResult:
+        out(section("a", "", status=124))
+        return result()
+
+    def lives(out: Callable[[bytes], None]) -> vm.VmResult:
+        out(section("b", GOOD))
+        return result()
+
+    boots += [hangs, lives]
+    counts = run("a", "b")
+    assert (counts.passed, counts.failed) == (1, 1)
 
 
 def test_a_guest_that_never_starts_a_script(boots: list[Boot]) -> None:

@@ -11,8 +11,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dontcache import MIB, cachestat, cgroup, file_system, forked, in_cgroup, opened, trace, write_dontcache
-from row import KIB, flusher_held, tried
+from dontcache import (
+    MIB,
+    cachestat,
+    cgroup,
+    file_system,
+    flusher_held,
+    forked,
+    in_cgroup,
+    opened,
+    trace,
+    write_dontcache,
+)
+from row import KIB, tried
 
 KEPT_DIRTY = 256 * KIB
 """The start of the file, which nobody but the flusher writes."""

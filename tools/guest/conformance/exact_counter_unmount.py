@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from dontcache import NVME, counter, file_system, opened
+from dontcache import NVME, counter, file_system, flusher_held, opened
 from exactness import dirty, told
-from row import Verdict, flusher_held, main, quiet_counter, settled_counter, synced_counter, tried
+from row import Verdict, main, quiet_counter, settled_counter, synced_counter, tried
 
 
 def unmount() -> Verdict:

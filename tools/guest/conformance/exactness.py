@@ -7,8 +7,8 @@ import ctypes
 from collections.abc import Callable
 from pathlib import Path
 
-from dontcache import MIB, file_system, opened, write_dontcache
-from row import KIB, Verdict, flusher_held, settled_counter, synced_counter, tried
+from dontcache import MIB, file_system, flusher_held, opened, write_dontcache
+from row import KIB, Verdict, settled_counter, synced_counter, tried
 
 SIZE = 4 * MIB
 PIECE = 256 * KIB

@@ -7,15 +7,13 @@ it tells whether the promise was kept.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import NamedTuple
 
-from dontcache import NVME, counter, flusher_behind
+from dontcache import NVME, counter
 
 KIB = 1 << 10
 SHORT = os.environ.get("CONFORMANCE") == "short"
@@ -59,20 +57,6 @@ def tried(happened: object, what: str) -> None:
     """Raises unless the row has come to what it is there for."""
     if not happened:
         raise NotTried(f"not tried: {what}")
-
-
-@contextlib.contextmanager
-def flusher_held() -> Iterator[None]:
-    """The flusher does not run as long as the body does not sleep, however long that is."""
-    # Else ordinary tasks have a twentieth of each second, however many real-time ones there are.
-    share = Path("/sys/kernel/debug/sched/fair_server/cpu0/runtime")
-    before = share.read_text()
-    share.write_text("0")
-    try:
-        with flusher_behind():
-            yield
-    finally:
-        share.write_text(before)
 
 
 def quiet_counter(device: str = NVME, seconds: float = 10) -> tuple[int, int]:

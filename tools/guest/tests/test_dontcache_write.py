@@ -19,7 +19,7 @@ from dontcache import (
     cgroup,
     counter,
     file_system,
-    flusher_behind,
+    flusher_held,
     in_cgroup,
     opened,
     pattern,
@@ -113,7 +113,7 @@ def reason_and_coalescing(kind: str) -> None:
     with file_system(kind) as root:
         events = ("writeback/writeback_start", "workqueue/workqueue_queue_work")
         with trace(*events) as lines:
-            with flusher_behind():
+            with flusher_held():
                 writes = write_file(root / "traced", 16 * MIB, block, sync=False)
             until(lambda: counter()[0] == 0, 30, "the flusher is done")
             seen = lines()
