@@ -1,25 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Dirty folios that are moved in memory, while the flusher is busy with others on a slow drive."""
+"""Dirty folios that are moved in memory: compaction again and again beside a DONTCACHE writer."""
 
 from __future__ import annotations
 
 import array
-import mmap
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from dontcache import MIB, cachestat, core, file_system, opened
-from exactness import dirty, told
-from knobs import never_many, never_periodic
-from row import BOUND, Verdict, main, settled_counter, synced_counter, tried, waited
-from slow import SPEED, slow_drive
-from walk import beside
+from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, write_dontcache
+from exactness import told
+from row import KIB, Verdict, main, synced_counter, tried
+from test_dontcache_migration import migrated
 
-MUCH = 4 * SPEED
-"""What the drive writes in four seconds."""
-ROOM = 512 * MIB
-"""What is free when memory is compacted, and was not when the pages were dirtied."""
+SIZE = 16 * MIB
+PIECE = 64 * KIB
+TIMES = 8
 
 KPF_COUNTED = 1 << 42
 """The Rust core's flag of a folio that is counted: PG_arch_3."""
@@ -34,30 +32,58 @@ def counted_frames() -> set[int]:
     return {frame for frame, of_it in enumerate(flags) if of_it & KPF_COUNTED}
 
 
+@contextlib.contextmanager
+def no_kick() -> Iterator[None]:
+    """Nothing is written meanwhile, if the core knows how."""
+    policy = DEBUGFS / "policy"
+    if core() == "rust":
+        policy.write_text("none")
+    try:
+        yield
+    finally:
+        if core() == "rust":
+            policy.write_text("kick")
+
+
+def compact() -> None:
+    """Moves pages that can be moved to one end of memory."""
+    Path("/proc/sys/vm/compact_memory").write_text("1")
+
+
+def dirty(fd: int, between: int) -> None:
+    """Writes with DONTCACHE, and makes gaps between the folios, which is what compaction moves them into.
+
+    Some compaction on the way is for a core that cannot be kept from writing.
+    """
+    for offset in range(0, SIZE, PIECE):
+        write_dontcache(fd, offset, bytes(PIECE))
+        os.pwrite(between, bytes(PIECE), offset)
+        if core() == "c":
+            compact()
+    os.ftruncate(between, 0)
+
+
 def migration() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
-        with slow_drive() as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
-            with opened(root / "much") as much, opened(root / "file") as fd:
-                for offset in range(0, MUCH, MIB):
-                    os.pwrite(much, bytes(MIB), offset)
-                with beside(os.sync):
-                    started = waited(lambda: cachestat(much).writeback > 0, BOUND)
-                    tried(started is not None, "a flusher that has begun")
-                    with mmap.mmap(-1, ROOM, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
-                        dirty(fd)
-                    before, frames = settled_counter(disk.device), counted_frames()
-                    Path("/proc/sys/vm/compact_memory").write_text("1")
-                    after, still = settled_counter(disk.device), cachestat(fd).dirty
-                    # The C core has no flag to look for, but forgets what was moved.
-                    moved = len(frames - counted_frames()) if core() == "rust" else still - after[1]
-                    os.ftruncate(much, 0)  # nobody needs it any more
-                end = synced_counter(disk.device)
-        tried(before[1] == still, f"pages that stay dirty: {before[1]}, {still}")
-        tried(before[0] == before[1], f"an exact start: {told(before)}")
-        tried(moved, f"pages that are moved, of {kind}")
-        kept &= after[0] == after[1] and end[0] == 0
-        figures.append(f"{kind} {told(before)}, {moved} moved {told(after)}, synced {told(end)}")
+        before, own = migrated(), 0
+        with file_system(kind) as root, no_kick():
+            with opened(root / "file") as fd, opened(root / "between") as between:
+                for _ in range(TIMES):
+                    dirty(fd, between)
+                    frames = counted_frames()
+                    compact()
+                    own += len(counted_frames() - frames)
+                    if core() == "rust":
+                        counted = counter()
+                        kept &= counted[0] == counted[1] > 0
+                    os.ftruncate(fd, 0)
+                    end = synced_counter()
+                    kept &= end[0] == 0
+        moved = migrated() - before
+        tried(own if core() == "rust" else moved, f"pages that are moved, of {kind}")
+        whose = f", {own} of them counted" if core() == "rust" else ""
+        figures.append(f"{kind} {moved} pages moved{whose}, in the end {told(end)}")
     return Verdict(kept, "; ".join(figures))
 
 
