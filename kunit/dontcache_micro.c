@@ -105,7 +105,8 @@ static const char * const micro_names[NR_MICRO_OPS] = {
 };
 
 static DEFINE_MUTEX(micro_lock);
-static u64 micro_result[NR_MICRO_OPS];
+/* Signed: on a busy host the difference of two measurements may be negative. */
+static s64 micro_result[NR_MICRO_OPS];
 static bool micro_done;
 
 /*
@@ -116,7 +117,7 @@ static bool micro_done;
 static int measure(struct subject *s)
 {
 	u64 empty = ticks(s, nothing, nothing);
-	u64 *r = micro_result;
+	s64 *r = micro_result;
 
 	r[BUFFERED_CLEANED] = ticks(s, dirty, clean) - empty;
 	r[BUFFERED_DIRTIED] = ticks(s, clean, dirty) - empty;
@@ -197,7 +198,7 @@ static int micro_show(struct seq_file *m, void *unused)
 	if (!micro_done)
 		return -ENODATA;
 	for (int op = 0; op < NR_MICRO_OPS; op++)
-		seq_printf(m, "%s %llu\n", micro_names[op], micro_result[op]);
+		seq_printf(m, "%s %lld\n", micro_names[op], micro_result[op]);
 	return 0;
 }
 

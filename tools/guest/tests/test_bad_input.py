@@ -33,8 +33,8 @@ SHOWN = {
     "healed": rf"{NUMBER}\n",
     "policy": rf"({NAMES})\n",
     "dontcache_dirty": rf"((\d+:\d+|[a-z0-9]+-\d+) {NUMBER} {NUMBER}\n)+",
-    "micro": rf"([a-z_]+ {NUMBER}\n)+",
-    "micro_bios": rf"([a-z_0-9]+ {NUMBER}\n)+",
+    "micro": rf"([a-z_]+ -?{NUMBER}\n)+",
+    "micro_bios": rf"([a-z_0-9]+ -?{NUMBER}\n)+",
 }
 MODES = {
     "core": 0o400,
