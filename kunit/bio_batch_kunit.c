@@ -9,6 +9,7 @@
 #include <linux/irq_work.h>
 #include <linux/pagemap.h>
 #include <linux/rust_bio_batch.h>
+#include <linux/rust_writeback_kunit.h>
 #include <linux/timer.h>
 
 #define NR_BIOS		300
@@ -77,20 +78,12 @@ static void expect_ended(struct kunit *test, struct ending *ending,
 		bio_put(ending->bios[i]);
 }
 
-static void set_rust(bool rust)
-{
-	if (rust)
-		static_branch_enable(&rust_writeback_key);
-	else
-		static_branch_disable(&rust_writeback_key);
-}
-
 static void in_a_task(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
-	for (int rust = 0; rust <= 1; rust++) {
-		set_rust(rust);
+	for (int core = 0; core < NR_CORES; core++) {
+		set_core(core);
 		begin(test, ending, NR_BIOS);
 		complete_bios(ending);
 		expect_ended(test, ending, false);
@@ -101,8 +94,8 @@ static void with_preemption_off(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
-	for (int rust = 0; rust <= 1; rust++) {
-		set_rust(rust);
+	for (int core = 0; core < NR_CORES; core++) {
+		set_core(core);
 		begin(test, ending, NR_BIOS);
 		preempt_disable();
 		complete_bios(ending);
@@ -117,8 +110,8 @@ static void with_interrupts_off(struct kunit *test)
 	struct ending *ending = test->priv;
 	unsigned long flags;
 
-	for (int rust = 0; rust <= 1; rust++) {
-		set_rust(rust);
+	for (int core = 0; core < NR_CORES; core++) {
+		set_core(core);
 		begin(test, ending, NR_BIOS);
 		local_irq_save(flags);
 		complete_bios(ending);
@@ -136,8 +129,8 @@ static void in_an_interrupt(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
-	for (int rust = 0; rust <= 1; rust++) {
-		set_rust(rust);
+	for (int core = 0; core < NR_CORES; core++) {
+		set_core(core);
 		begin(test, ending, NR_BIOS);
 		init_irq_work(&ending->irq_work, complete_in_irq_work);
 		irq_work_queue(&ending->irq_work);
@@ -155,8 +148,8 @@ static void in_a_softirq(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
-	for (int rust = 0; rust <= 1; rust++) {
-		set_rust(rust);
+	for (int core = 0; core < NR_CORES; core++) {
+		set_core(core);
 		begin(test, ending, NR_BIOS);
 		timer_setup_on_stack(&ending->timer, complete_in_timer, 0);
 		mod_timer(&ending->timer, jiffies + 1);
@@ -173,7 +166,7 @@ static void with_a_folio_locked(struct kunit *test)
 	struct ending *ending = test->priv;
 
 	KUNIT_ASSERT_NOT_NULL(test, folio);
-	set_rust(true);
+	set_core(CORE_RUST);
 	begin(test, ending, 1);
 	bio_add_folio_nofail(ending->bios[0], folio, folio_size(folio), 0);
 	folio_lock(folio);
@@ -199,8 +192,8 @@ static void decided_at_completion(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
-	for (int rust = 0; rust <= 1; rust++) {
-		set_rust(rust);
+	for (int core = 0; core < NR_CORES; core++) {
+		set_core(core);
 		begin(test, ending, NR_BIOS);
 		for (unsigned int i = 0; i < ending->nr; i++) {
 			bio_clear_flag(ending->bios[i], BIO_COMPLETE_IN_TASK);
@@ -218,7 +211,7 @@ static void left_by_a_cpu(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
-	set_rust(true);
+	set_core(CORE_RUST);
 	begin(test, ending, NR_BIOS);
 	preempt_disable();
 	complete_bios(ending);
@@ -227,18 +220,18 @@ static void left_by_a_cpu(struct kunit *test)
 	expect_ended(test, ending, true);
 }
 
-static bool active_before;
+static enum core core_before;
 
 static int bio_batch_init(struct kunit *test)
 {
-	active_before = rust_writeback_active();
+	core_before = get_core();
 	test->priv = kunit_kzalloc(test, sizeof(struct ending), GFP_KERNEL);
 	return test->priv ? 0 : -ENOMEM;
 }
 
 static void bio_batch_exit(struct kunit *test)
 {
-	set_rust(active_before);
+	set_core(core_before);
 }
 
 static struct kunit_case bio_batch_cases[] = {

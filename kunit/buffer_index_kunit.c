@@ -7,6 +7,7 @@
 #include <linux/buffer_head.h>
 #include <linux/pagemap.h>
 #include <linux/rust_buffer_walk.h>
+#include <linux/rust_writeback_kunit.h>
 #include <linux/vmstat.h>
 
 #define BLOCK_SIZE_MIN	512
@@ -158,26 +159,25 @@ static void the_c_core_makes_none(struct kunit *test)
 {
 	struct folio *folio = locked_folio(test, 9);
 
-	static_branch_disable(&rust_writeback_key);
+	set_core(CORE_C);
 	KUNIT_EXPECT_NULL(test, create_empty_buffers(folio, SZ_1K, 0)->b_index);
-	static_branch_enable(&rust_writeback_key);
+	set_core(CORE_RUST);
 	put_folio(folio);
 }
 
-static bool active_before;
+static enum core core_before;
 
 static int buffer_index_init(struct kunit *test)
 {
-	active_before = rust_writeback_active();
-	static_branch_enable(&rust_writeback_key);
+	core_before = get_core();
+	set_core(CORE_RUST);
 	address_space_init_once(&mapping);
 	return 0;
 }
 
 static void buffer_index_exit(struct kunit *test)
 {
-	if (!active_before)
-		static_branch_disable(&rust_writeback_key);
+	set_core(core_before);
 }
 
 static struct kunit_case buffer_index_cases[] = {

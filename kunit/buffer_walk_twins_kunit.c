@@ -39,7 +39,7 @@
 #include <linux/pagemap.h>
 #include <linux/prandom.h>
 #include <linux/pseudo_fs.h>
-#include <linux/rust_writeback.h>
+#include <linux/rust_writeback_kunit.h>
 #include <linux/writeback.h>
 #include "ext4/ext4.h"
 #include "ext4/ext4_jbd2.h"
@@ -61,16 +61,6 @@
 static unsigned long replay;
 module_param(replay, ulong, 0);
 MODULE_PARM_DESC(replay, "run only the trial with this seed");
-
-enum core { CORE_C, CORE_RUST, NR_CORES };
-
-static void set_core(enum core core)
-{
-	if (core == CORE_RUST)
-		static_branch_enable(&rust_writeback_key);
-	else
-		static_branch_disable(&rust_writeback_key);
-}
 
 enum walk { COMMIT_WRITE, WRITE_BEGIN, WRITE_BEGIN_IOMAP, EXT4_WRITE_BEGIN };
 
@@ -911,7 +901,7 @@ static void a_lost_write_is_recovered(struct kunit *test)
 	}
 }
 
-static bool core_before;
+static enum core core_before;
 
 static struct gendisk *disk_create(struct pair *pair)
 {
@@ -936,7 +926,7 @@ static int buffer_walk_twins_init(struct kunit *test)
 	struct pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
 	struct super_block *sb;
 
-	core_before = rust_writeback_active();
+	core_before = get_core();
 	KUNIT_ASSERT_NOT_NULL(test, pair);
 	test->priv = pair;
 	pair->before = kunit_kcalloc(test, MAX_BUFFERS, sizeof(struct buffer),
@@ -962,7 +952,7 @@ static void buffer_walk_twins_exit(struct kunit *test)
 {
 	struct pair *pair = test->priv;
 
-	set_core(core_before ? CORE_RUST : CORE_C);
+	set_core(core_before);
 	if (!pair)
 		return;
 	for (int core = 0; core < NR_CORES; core++) {

@@ -18,22 +18,13 @@
 #include <linux/pseudo_fs.h>
 #include <linux/rust_dropbehind.h>
 #include <linux/rust_dontcache.h>
+#include <linux/rust_writeback_kunit.h>
 #include <linux/writeback.h>
 
 #define TWIN_MAGIC	0x7477696e
 #define NR_PAGES	16
 #define NR_STEPS	200
 #define NR_SEQUENCES	64
-
-enum core { CORE_C, CORE_RUST };
-
-static void set_core(enum core core)
-{
-	if (core == CORE_RUST)
-		static_branch_enable(&rust_writeback_key);
-	else
-		static_branch_disable(&rust_writeback_key);
-}
 
 static int twin_writepages(struct address_space *mapping,
 			   struct writeback_control *wbc)
@@ -314,7 +305,7 @@ static void twins_stay_alike(struct kunit *test)
 /* A kick makes the flusher write, and dropbehind pages leave the cache. */
 static void kick_reaches_the_flusher(struct kunit *test)
 {
-	for (int core = CORE_C; core <= CORE_RUST; core++) {
+	for (int core = CORE_C; core < NR_CORES; core++) {
 		struct snapshot shot;
 		struct twin twin;
 
@@ -549,7 +540,7 @@ static void large_folio_counts_its_pages(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, folio);
 	folio_set_dropbehind(folio);
-	for (int core = CORE_C; core <= CORE_RUST; core++) {
+	for (int core = CORE_C; core < NR_CORES; core++) {
 		struct snapshot shot;
 
 		set_core(core);
@@ -571,18 +562,18 @@ static void large_folio_counts_its_pages(struct kunit *test)
 	folio_put(folio);
 }
 
-static bool core_before;
+static enum core core_before;
 
 static int dontcache_twins_init(struct kunit *test)
 {
-	core_before = rust_writeback_active();
+	core_before = get_core();
 	return 0;
 }
 
 static void dontcache_twins_exit(struct kunit *test)
 {
 	rust_writeback_set_policy("kick");
-	set_core(core_before ? CORE_RUST : CORE_C);
+	set_core(core_before);
 }
 
 static struct kunit_case dontcache_twins_cases[] = {

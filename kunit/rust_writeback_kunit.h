@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites share: the core that works while a test runs. A suite puts
+ * back the one that it found.
+ */
+#ifndef _LINUX_RUST_WRITEBACK_KUNIT_H
+#define _LINUX_RUST_WRITEBACK_KUNIT_H
+
+#include <linux/rust_writeback.h>
+
+enum core { CORE_C, CORE_RUST, NR_CORES };
+
+static inline enum core get_core(void)
+{
+	return rust_writeback_active() ? CORE_RUST : CORE_C;
+}
+
+static inline void set_core(enum core core)
+{
+	if (core == CORE_RUST)
+		static_branch_enable(&rust_writeback_key);
+	else
+		static_branch_disable(&rust_writeback_key);
+}
+
+#endif /* _LINUX_RUST_WRITEBACK_KUNIT_H */
