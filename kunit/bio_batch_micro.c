@@ -15,6 +15,7 @@
 #include <linux/rust_bio_batch.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/timex.h>
 
@@ -178,11 +179,11 @@ static void measure(struct seq_file *m, struct subjects *s, struct folio *folio)
 static int micro_bios_show(struct seq_file *m, void *unused)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
-	struct subjects s = {};
+	struct subjects *s = kzalloc_obj(*s);
 	int err = -ENOMEM;
 
-	if (!folio)
-		return err;
+	if (!folio || !s)
+		goto free;
 	folio_set_dropbehind(folio);
 	for (unsigned int i = 0; i < NR_BIOS; i++) {
 		struct bio *bio = bio_alloc(NULL, 0, REQ_OP_WRITE, GFP_KERNEL);
@@ -190,21 +191,23 @@ static int micro_bios_show(struct seq_file *m, void *unused)
 		if (!bio)
 			goto put;
 		bio->bi_end_io = end_bio;
-		bio->bi_private = &s.nr_ended[i];
+		bio->bi_private = &s->nr_ended[i];
 		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
-		s.bios[i] = bio;
+		s->bios[i] = bio;
 	}
-	measure(m, &s, folio);
-	if (!all_have_ended(&s)) {
-		/* They are still in use, as is what is on this stack. */
-		panic("bio: the micro-benchmark has lost bios\n");
-	}
+	measure(m, s, folio);
+	/* What may still be in use is never freed. */
+	if (!all_have_ended(s))
+		return -EIO;
 	err = 0;
 put:
-	for (unsigned int i = 0; i < NR_BIOS && s.bios[i]; i++)
-		bio_put(s.bios[i]);
+	for (unsigned int i = 0; i < NR_BIOS && s->bios[i]; i++)
+		bio_put(s->bios[i]);
 	folio_clear_dropbehind(folio);
-	folio_put(folio);
+free:
+	if (folio)
+		folio_put(folio);
+	kfree(s);
 	return err;
 }
 DEFINE_SHOW_ATTRIBUTE(micro_bios);
