@@ -2,6 +2,9 @@
 /*
  * The dropbehind pages that are dirty, counted and kicked in Rust: its hooks,
  * as the C that they stand in sees them.
+ *
+ * A hook that returns true has done the work, and the C beside it is skipped.
+ * Without CONFIG_RUST_WRITEBACK that is a constant false.
  */
 #ifndef _LINUX_RUST_DONTCACHE_H
 #define _LINUX_RUST_DONTCACHE_H

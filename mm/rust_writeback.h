@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The writeback core in Rust: whether it is active, and what <linux/fs.h>
- * calls of it. All that need not be there is in <linux/rust_dontcache.h>.
+ * calls of it. All that need not be there is in <linux/rust_dontcache.h>, for
+ * a change of this file compiles almost the whole kernel again.
  *
- * A hook returns true when the Rust core has done the work, and the C beside
- * it is skipped. Without CONFIG_RUST_WRITEBACK all of them are constant false.
+ * Without CONFIG_RUST_WRITEBACK it is never active, which is a constant.
  */
 #ifndef _LINUX_RUST_WRITEBACK_H
 #define _LINUX_RUST_WRITEBACK_H
