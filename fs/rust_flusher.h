@@ -139,6 +139,7 @@ static void rust_wb_heal(struct bdi_writeback *wb)
 	s64 pages;
 
 	rust_dontcache_consume(wb);
+	clear_bit(WB_dontcache_stuck, &wb->state);
 	pages = rust_dontcache_heal(wb);
 	if (pages)
 		pr_warn("%s: %lld pages were counted as dirty dropbehind, but none is\n",
