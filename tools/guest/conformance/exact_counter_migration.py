@@ -7,12 +7,11 @@ from __future__ import annotations
 import array
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, write_dontcache
+from dontcache import MIB, core, file_system, opened, policy, write_dontcache
 from exactness import told
-from row import KIB, Verdict, main, synced_counter, tried
+from row import KIB, Verdict, main, settled_counter, synced_counter, tried
 from test_dontcache_migration import migrated
 
 SIZE = 16 * MIB
@@ -30,19 +29,6 @@ def counted_frames() -> set[int]:
         while some := kpageflags.read(MIB):
             flags.frombytes(some)
     return {frame for frame, of_it in enumerate(flags) if of_it & KPF_COUNTED}
-
-
-@contextlib.contextmanager
-def no_kick() -> Iterator[None]:
-    """Nothing is written meanwhile, if the core knows how."""
-    policy = DEBUGFS / "policy"
-    if core() == "rust":
-        policy.write_text("none")
-    try:
-        yield
-    finally:
-        if core() == "rust":
-            policy.write_text("kick")
 
 
 def compact() -> None:
@@ -67,7 +53,7 @@ def migration() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
         before, own = migrated(), 0
-        with file_system(kind) as root, no_kick():
+        with file_system(kind) as root, policy("none") if core() == "rust" else contextlib.nullcontext():
             with opened(root / "file") as fd, opened(root / "between") as between:
                 for _ in range(TIMES):
                     dirty(fd, between)
@@ -75,14 +61,14 @@ def migration() -> Verdict:
                     compact()
                     own += len(counted_frames() - frames)
                     if core() == "rust":
-                        counted = counter()
+                        counted = settled_counter()
                         kept &= counted[0] == counted[1] > 0
                     os.ftruncate(fd, 0)
                     end = synced_counter()
                     kept &= end[0] == 0
         moved = migrated() - before
         tried(own if core() == "rust" else moved, f"pages that are moved, of {kind}")
-        whose = f", {own} of them counted" if core() == "rust" else ""
+        whose = f", {own} of them counted, then {told(counted)}" if core() == "rust" else ""
         figures.append(f"{kind} {moved} pages moved{whose}, in the end {told(end)}")
     return Verdict(kept, "; ".join(figures))
 

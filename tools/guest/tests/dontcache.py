@@ -22,6 +22,8 @@ MIB = 1 << 20
 NVME = os.environ["NVME"]
 MOUNT = Path("/tmp/mnt")
 DEBUGFS = Path("/sys/kernel/debug/rust_writeback")
+POLICY = DEBUGFS / "policy"
+PERIODIC = Path("/proc/sys/vm/dirty_writeback_centisecs")
 TRACEFS = Path("/sys/kernel/tracing")
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -171,6 +173,20 @@ def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
 
 
 @contextlib.contextmanager
+def policy(name: str) -> Iterator[None]:
+    """This policy while the body runs, and no periodic writeback beside it."""
+    before, period = POLICY.read_text(), PERIODIC.read_text()
+    try:
+        PERIODIC.write_text("0")
+        POLICY.write_text(name)
+        assert POLICY.read_text() == f"{name}\n"
+        yield
+    finally:
+        POLICY.write_text(before)
+        PERIODIC.write_text(period)
+
+
+@contextlib.contextmanager
 def flusher_held() -> Iterator[None]:
     """The flusher does not run as long as the body does not sleep, as with a drive that is slow.
 
@@ -243,17 +259,12 @@ def in_cgroup(path: Path, function: Callable[[], None]) -> None:
 
 def within(seconds: float, function: Callable[[], None]) -> None:
     """Runs the function in a child process, which is left behind if it hangs."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.setpgid(0, 0)
-            function()
-            status = 0
-        except BaseException as error:  # the parent has to hear of all of them
-            print(f"# {error!r}", flush=True)
-        finally:
-            os._exit(status)
+
+    def leader() -> None:
+        os.setpgid(0, 0)
+        function()
+
+    child = forked(leader)
     end = os.pidfd_open(child)
     ended, _, _ = select.select([end], [], [], seconds)
     os.close(end)

@@ -119,7 +119,7 @@ def moved_in_memory(store: Store) -> None:
     with store, Model(store) as model:
         for _ in range(8):
             # Folios of another file between ours, which leave gaps when it goes: compaction moves pages into
-            # gaps of higher addresses, never into what is all free. With twice as many gaps some are.
+            # gaps of higher addresses, never into what is all free.
             with open(MOUNT / "between", "wb", buffering=0) as between:
                 for offset in places:
                     model.write(offset, grain)

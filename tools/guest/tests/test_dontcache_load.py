@@ -23,7 +23,6 @@ from pathlib import Path
 import ktap
 from devices import null_timer
 from dontcache import (
-    DEBUGFS,
     MIB,
     MKFS,
     MOUNT,
@@ -35,6 +34,7 @@ from dontcache import (
     file_system,
     forked,
     opened,
+    policy,
     run,
     until,
     write_dontcache,
@@ -62,7 +62,6 @@ SLACK_KIB = {"available": 8 << 10, "slab": 6 << 10}
 """What differs from turn to turn without end or beginning."""
 
 CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
-POLICY = DEBUGFS / "policy"
 SIDE = Path("/tmp/side")
 
 
@@ -247,14 +246,11 @@ def one_round(kind: str, other: str, groups: list[Path]) -> None:
                 time.sleep(max(end - time.monotonic(), 1))
             finally:
                 progress.stop()
-        if core() == "rust":
-            # Pages are left to be counted.
-            POLICY.write_text("none")
-        with opened(MOUNT / "quiet") as fd:
-            write_dontcache(fd, 0, NOISE[:MIB])
-        quiet = settled()
-        if core() == "rust":
-            POLICY.write_text("kick")
+        # Pages are left to be counted, where they can be.
+        with policy("none") if core() == "rust" else contextlib.nullcontext():
+            with opened(MOUNT / "quiet") as fd:
+                write_dontcache(fd, 0, NOISE[:MIB])
+            quiet = settled()
         os.sync()
         done.append(Round(quiet, settled()))
 
@@ -272,8 +268,6 @@ def nothing_hangs() -> None:
     before = vmstat("pgmigrate_success")
     end = time.monotonic() + seconds()
     with contextlib.ExitStack() as stack:
-        if core() == "rust":
-            stack.callback(POLICY.write_text, "kick")
         groups = [stack.enter_context(cgroup(f"load-{number}")) for number in range(GROUPS)]
         for group in groups:
             (group / "memory.max").write_text(str(LIMIT))

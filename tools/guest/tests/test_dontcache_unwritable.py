@@ -10,13 +10,12 @@ import struct
 import time
 
 import ktap
-from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, trace, until, write_dontcache
+from dontcache import MIB, core, counter, file_system, opened, policy, trace, until, write_dontcache
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2
 
 SECONDS = 5
-POLICY = DEBUGFS / "policy"
 
 
 def tried_at_leisure() -> None:
@@ -24,13 +23,9 @@ def tried_at_leisure() -> None:
     if core() == "c":
         raise ktap.Skip("the C core forgets what a kick has left")
     with file_system("ext4") as root:
-        POLICY.write_text("none")
-        try:
-            with opened(root / "file") as fd:
-                write_dontcache(fd, 0, bytes(MIB))
-                fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, struct.pack("=I", NO_LOG_FLUSH))
-        finally:
-            POLICY.write_text("kick")
+        with policy("none"), opened(root / "file") as fd:
+            write_dontcache(fd, 0, bytes(MIB))
+            fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, struct.pack("=I", NO_LOG_FLUSH))
         left = counter()
         assert left[0] == left[1] > 0, f"the counter is {left}"
         os.sync()

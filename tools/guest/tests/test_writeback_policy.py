@@ -17,15 +17,16 @@ from pathlib import Path
 import ktap
 from devices import linear
 from dontcache import (
-    DEBUGFS,
     MIB,
     PAGE,
+    POLICY,
     cachestat,
     core,
     counter,
     file_system,
     opened,
     pattern,
+    policy,
     remount,
     run,
     trace,
@@ -34,12 +35,10 @@ from dontcache import (
 )
 from walk import beside
 
-POLICY = DEBUGFS / "policy"
 BOOT = Path("/sys/module/rust_writeback/parameters/policy")
 NAMES = ("kick", "inline", "rate-limited", "none")
 NO_NAMES = ("\n", "kic", "kicks", "Kick", "rate limited", "inline none", "x" * 31, "x" * 32, "kick" + " " * 5000)
 
-PERIODIC = Path("/proc/sys/vm/dirty_writeback_centisecs")
 EXTENT = 256 * 1024
 PAGES = EXTENT // PAGE
 
@@ -52,20 +51,6 @@ SECONDS = 10
 def needs_rust() -> None:
     if core() == "c":
         raise ktap.Skip("the C core has one policy")
-
-
-@contextlib.contextmanager
-def policy(name: str) -> Iterator[None]:
-    """This policy while the body runs, and no periodic writeback beside it."""
-    before, period = POLICY.read_text(), PERIODIC.read_text()
-    try:
-        PERIODIC.write_text("0")
-        POLICY.write_text(name)
-        assert POLICY.read_text() == f"{name}\n"
-        yield
-    finally:
-        POLICY.write_text(before)
-        PERIODIC.write_text(period)
 
 
 def refused(data: bytes) -> int:
