@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from devices import DISK_MIB, TIMER
+from devices import TIMER
 from dontcache import MIB
 from row import KIB
 from walk import SECTOR, NullBlock
 
-SPEED = 16 * MIB
+SPEED = 32 * MIB
 """Bytes a second."""
-REQUEST = 64 * KIB
+REQUEST = 256 * KIB
+DISK_MIB = 1024
+"""So much that no file system begins to write by itself, for fear of having no space."""
 
 
 def slow_drive() -> AbstractContextManager[NullBlock]:
