@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""NFS: each way to write to a client, whose server itself writes buffered, with DONTCACHE, directly."""
+
+from __future__ import annotations
+
+import os
+
+from dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, write_dontcache
+from nfs import served, serve_by
+from no_oops_flags import write_all
+from row import Verdict, main, tried
+
+SIZE = 4 * MIB
+
+
+def clients() -> Verdict:
+    figures, wrong, left = [], [], {}
+    with file_system("ext4") as root, served(root) as mounted:
+        for way in ("buffered", "dontcache", "direct"):
+            serve_by(way)
+            with opened(mounted / f"{way}-pages") as fd:
+                written, refused, differ = write_all(fd)
+            wrong += [f"{way} {text}" for text in differ]
+            with opened(mounted / way) as fd, opened(root / way, os.O_RDONLY) as behind:
+                for offset in range(0, SIZE, MIB):
+                    write_dontcache(fd, offset, pattern(offset, MIB))
+                os.fsync(fd)
+                left[way] = cached_pages(behind)
+                figures.append(
+                    f"{way} server: {written} written, {refused} refused, "
+                    f"{left[way]} of {SIZE // PAGE} pages left there, {cached_pages(fd)} at the client"
+                )
+                if os.pread(behind, SIZE, 0) != pattern(0, SIZE):
+                    wrong.append(f"{way} differs")
+    tried(left["dontcache"] < left["buffered"], f"a server that writes with DONTCACHE: {left}")
+    return Verdict(not wrong, "; ".join(figures + wrong))
+
+
+if __name__ == "__main__":
+    main(clients)
