@@ -7,8 +7,8 @@
 //! The C's protocol is tried beside ours, and the model has to find its races, as it has to find
 //! what each mutant breaks of ours.
 //!
-//! All interleavings of two actors are tried, and those of three that preempt at most three times:
-//! `LOOM_MAX_PREEMPTIONS=100` tries the others as well, for many minutes.
+//! All interleavings of two actors are tried, and those of three that preempt at most three times.
+//! With `LOOM_MAX_PREEMPTIONS=100` the others are tried as well, for up to an hour.
 
 #![cfg(loom)]
 
