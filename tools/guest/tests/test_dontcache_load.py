@@ -227,13 +227,7 @@ def mount(kind: str, progress: Progress) -> None:
 
 def one_round(kind: str, other: str, groups: list[Path]) -> None:
     """Load that is one, and a quiet moment."""
-    progress, moved = Progress(), False
-
-    def loaded() -> bool:
-        nonlocal moved
-        moved |= counter()[0] > 0
-        return moved and progress.under_way() and all(events(group)["max"] > 0 for group in groups)
-
+    progress = Progress()
     with file_system(kind):
         tasks: list[Callable[[], None]] = [
             functools.partial(write, writer, groups[writer % GROUPS], progress) for writer in range(WRITERS)
@@ -242,7 +236,9 @@ def one_round(kind: str, other: str, groups: list[Path]) -> None:
         with at_once(tasks):
             try:
                 end = time.monotonic() + ROUND
-                until(loaded, PATIENCE, "the counter moves, all write and all groups are at their limits")
+                until(lambda: counter()[0] > 0, PATIENCE, "the counter moves")
+                until(progress.under_way, PATIENCE, "all have written")
+                until(lambda: all(events(group)["max"] for group in groups), PATIENCE, "all groups are at their limits")
                 time.sleep(max(end - time.monotonic(), 1))
             finally:
                 progress.stop()
