@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, write_dontcache
-from nfs import served, serve_by
+from nfs import WAYS, serve_by, served
 from no_oops_flags import write_all
 from row import Verdict, main, tried
 
@@ -17,7 +17,7 @@ SIZE = 4 * MIB
 def clients() -> Verdict:
     figures, wrong, left = [], [], {}
     with file_system("ext4") as root, served(root) as mounted:
-        for way in ("buffered", "dontcache", "direct"):
+        for way in WAYS:
             serve_by(way)
             with opened(mounted / f"{way}-pages") as fd:
                 written, refused, differ = write_all(fd)

@@ -186,6 +186,11 @@ def policy(name: str) -> Iterator[None]:
         PERIODIC.write_text(period)
 
 
+def left_alone() -> contextlib.AbstractContextManager[None]:
+    """Pages stay dirty while the body runs, if the core has a policy for that."""
+    return policy("none") if core() == "rust" else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def flusher_held() -> Iterator[None]:
     """The flusher does not run as long as the body does not sleep, as with a drive that is slow.

@@ -33,8 +33,8 @@ from dontcache import (
     counter,
     file_system,
     forked,
+    left_alone,
     opened,
-    policy,
     run,
     until,
     write_dontcache,
@@ -243,7 +243,7 @@ def one_round(kind: str, other: str, groups: list[Path]) -> None:
             finally:
                 progress.stop()
         # Pages are left to be counted, where they can be.
-        with policy("none") if core() == "rust" else contextlib.nullcontext():
+        with left_alone():
             with opened(MOUNT / "quiet") as fd:
                 write_dontcache(fd, 0, NOISE[:MIB])
             quiet = settled()
