@@ -10,8 +10,11 @@
 EXPORT_SYMBOL_GPL(rust_dontcache_kick);
 EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 
-/* Folios of a file that are looked at before it is believed to have some. */
+/* Dirty folios of a file that are looked at for a kick, and with a lock held. */
 #define RUST_DONTCACHE_LOOKS	64
+
+/* In all for what a kick has left, before that is believed of the others. */
+#define RUST_DONTCACHE_LOOKS_LEFT	16384
 
 /* Inodes that are looked at for a kick. What it leaves is sought among all. */
 #define RUST_DONTCACHE_INODES	1024L
@@ -20,69 +23,130 @@ EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 #define RUST_DONTCACHE_AGAIN	(HZ / 10)
 #define RUST_DONTCACHE_STUCK	HZ
 
+/* Pages that the rescuer writes for a kick: as many as it does of others. */
+#define RUST_DONTCACHE_RESCUED	1024L
+
+enum rust_dontcache {
+	RUST_DONTCACHE_NONE,
+	RUST_DONTCACHE_BELIEVED,
+	RUST_DONTCACHE_FOUND,
+};
+
 /*
  * Whether @mapping has dirty dropbehind folios. Who dirties one marks @mapping
  * and tags the folio while it holds the lock that is taken here. The flags are
  * asked, not whether it is counted: somebody may be about to count it again.
+ * The list_lock keeps the inode.
  */
-static bool rust_mapping_has_dontcache(struct address_space *mapping)
+static enum rust_dontcache rust_find_dontcache(struct address_space *mapping,
+					       unsigned int *more)
 {
+	unsigned int looks = max(*more, RUST_DONTCACHE_LOOKS);
+	enum rust_dontcache has = RUST_DONTCACHE_NONE;
 	XA_STATE(xas, &mapping->i_pages, 0);
 	struct folio *folio;
-	int looks = 0;
 
 	if (!test_bit(AS_DONTCACHE_DIRTY, &mapping->flags))
-		return false;
-	guard(spinlock_irq)(&mapping->i_pages.xa_lock);
-	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
-		if (folio_is_dontcache_dirty(folio) ||
-		    ++looks == RUST_DONTCACHE_LOOKS)
-			return true;
-	}
+		return has;
+	xas_lock_irq(&xas);
 	clear_bit(AS_DONTCACHE_DIRTY, &mapping->flags);
-	return false;
+	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
+		if (folio_is_dontcache_dirty(folio)) {
+			has = RUST_DONTCACHE_FOUND;
+			break;
+		}
+		if (!--looks) {
+			has = RUST_DONTCACHE_BELIEVED;
+			break;
+		}
+		if (!(looks % RUST_DONTCACHE_LOOKS)) {
+			xas_pause(&xas);
+			xas_unlock_irq(&xas);
+			xas_lock_irq(&xas);
+		}
+	}
+	if (has != RUST_DONTCACHE_NONE)
+		set_bit(AS_DONTCACHE_DIRTY, &mapping->flags);
+	xas_unlock_irq(&xas);
+	*more = min(*more, looks);
+	return has;
 }
 
-static void rust_queue_dontcache(struct bdi_writeback *wb,
-				 struct list_head *list, long inodes)
+static void rust_queue_dontcache(struct list_head *list, unsigned int *more,
+				 long inodes, struct list_head *found,
+				 struct list_head *believed)
 {
 	struct inode *inode, *next;
 
 	list_for_each_entry_safe(inode, next, list, i_io_list) {
+		enum rust_dontcache has;
+
 		if (!inodes--)
 			break;
-		if (!rust_mapping_has_dontcache(&inode->i_data))
+		has = rust_find_dontcache(&inode->i_data, more);
+		if (has == RUST_DONTCACHE_NONE)
 			continue;
 		spin_lock(&inode->i_lock);
-		list_move_tail(&inode->i_io_list, &wb->b_io);
+		list_move(&inode->i_io_list,
+			  has == RUST_DONTCACHE_FOUND ? found : believed);
 		inode_state_set(inode, I_SYNC_QUEUED);
 		spin_unlock(&inode->i_lock);
 	}
+}
+
+/* Moves all inodes to the head of another list, the other way round. */
+static void rust_turn_over(struct list_head *from, struct list_head *to)
+{
+	struct list_head *inode, *next;
+
+	list_for_each_safe(inode, next, from)
+		list_move(inode, to);
 }
 
 /*
  * Queues the inodes that have dirty dropbehind pages, and no other: these keep
  * their place and their time. What is queued already waits where queue_io()
  * takes it from.
+ *
+ * b_io is written from its tail. There lie the inodes that the last round, or
+ * other work after it, has not reached, the next one last, then those that are
+ * written in part, then fresh ones, the oldest last: no inode that is dirtied
+ * all the time can keep another one waiting. Those that are only believed to
+ * have such pages come after all others, unless pages were left: theirs may be
+ * among them.
  */
 static long rust_write_dontcache_inodes(struct bdi_writeback *wb,
 					struct wb_writeback_work *work,
-					long inodes)
+					bool left)
 {
+	unsigned int more = left ? RUST_DONTCACHE_LOOKS_LEFT : 0;
+	long inodes = left ? LONG_MAX : RUST_DONTCACHE_INODES;
+	struct list_head *parked_believed;
+	LIST_HEAD(believed);
+	LIST_HEAD(queued);
+	LIST_HEAD(fresh);
 	long progress;
 
+	parked_believed = left ? &wb->b_io : &believed;
 	guard(spinlock)(&wb->list_lock);
 	trace_writeback_start(wb, work);
-	list_splice_tail_init(&wb->b_io, &wb->b_more_io);
-	rust_queue_dontcache(wb, &wb->b_more_io, inodes);
-	rust_queue_dontcache(wb, &wb->b_dirty, inodes);
+	list_splice_init(&wb->b_io, &queued);
+	rust_queue_dontcache(&queued, &more, inodes, &wb->b_io, parked_believed);
+	rust_queue_dontcache(&wb->b_more_io, &more, inodes, &wb->b_io,
+			     parked_believed);
+	rust_queue_dontcache(&wb->b_dirty, &more, inodes, &fresh, &believed);
+	rust_turn_over(&fresh, &wb->b_io);
+	list_splice(&believed, &wb->b_io);
+	list_splice_tail(&queued, &wb->b_more_io);
 	progress = __writeback_inodes_wb(wb, work);
+	/* Other work begins at the tail, with what was parked before. */
+	rust_turn_over(&wb->b_io, &wb->b_more_io);
 	trace_writeback_written(wb, work);
 	return progress;
 }
 
 static noinline long rust_wb_write_dontcache(struct bdi_writeback *wb,
-					     long nr_pages, long inodes)
+					     long nr_pages, bool left)
 {
 	struct wb_writeback_work work = {
 		.nr_pages	= nr_pages,
@@ -93,17 +157,21 @@ static noinline long rust_wb_write_dontcache(struct bdi_writeback *wb,
 	struct blk_plug plug;
 
 	blk_start_plug(&plug);
-	while (rust_write_dontcache_inodes(wb, &work, inodes) &&
+	while (rust_write_dontcache_inodes(wb, &work, left) &&
 	       work.nr_pages > 0)
 		;
 	blk_finish_plug(&plug);
-	/* Behind what was parked: other work comes to that first. */
-	scoped_guard(spinlock, &wb->list_lock)
-		list_splice_init(&wb->b_io, &wb->b_more_io);
 	return nr_pages - work.nr_pages;
 }
 
-static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
+/* Whether pages are left to be written for a kick: the next round is for them. */
+static bool rust_wb_leave(struct bdi_writeback *wb)
+{
+	return !static_branch_unlikely(&rust_writeback_policy_key) &&
+	       rust_dontcache_leave(wb);
+}
+
+static long rust_wb_write_kicked(struct bdi_writeback *wb, long most)
 {
 	bool left = test_bit(WB_dontcache_left, &wb->state);
 	s64 nr_pages = rust_dontcache_consume(wb);
@@ -111,23 +179,40 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 
 	if (nr_pages <= 0)
 		return 0;
-	written = rust_wb_write_dontcache(wb, nr_pages,
-					  left ? LONG_MAX : RUST_DONTCACHE_INODES);
+	written = rust_wb_write_dontcache(wb, min(nr_pages, most), left);
 	assign_bit(WB_dontcache_stuck, &wb->state, !written);
+	rust_wb_leave(wb);
 	return written;
 }
 
+static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
+{
+	return rust_wb_write_kicked(wb, LONG_MAX);
+}
+
 /*
- * Between two portions of other work, so that long work delays no kick. Work
- * for one super block is for sync(): it goes by the time at which inodes were
- * dirtied, which a round in the middle would change, and has an end.
+ * Between two portions of other work, so that long work delays no kick, and
+ * nothing that the last one left. Work for one super block is for sync(): it
+ * goes by the time at which inodes were dirtied, which a round in the middle
+ * would change, and has an end.
  */
 static void rust_wb_serve_kick(struct bdi_writeback *wb,
 			       struct wb_writeback_work *work)
 {
 	if (rust_writeback_active() && !work->sb &&
-	    test_bit(WB_start_dontcache, &wb->state))
+	    (test_bit(WB_start_dontcache, &wb->state) ||
+	     test_bit(WB_dontcache_left, &wb->state)))
 		rust_wb_check_start_dontcache(wb);
+}
+
+/*
+ * Before the rescuer writes what is first in the flusher's lists, and rests
+ * however much of that there is. It looks again for what it leaves.
+ */
+static void rust_wb_rescue_kick(struct bdi_writeback *wb)
+{
+	if (rust_writeback_active())
+		rust_wb_write_kicked(wb, RUST_DONTCACHE_RESCUED);
 }
 
 /*
@@ -147,11 +232,10 @@ static void rust_wb_heal(struct bdi_writeback *wb)
 }
 
 /*
- * The flusher is about to rest. A kick that it has not seen, because it is the
- * rescuer, is served at once; pages that it could not write for a kick, or that
- * have come with an inode from another wb, are tried again soon; at leisure if
- * they cannot be written, as after a shutdown of their file system. No periodic
- * writeback is needed for any of it.
+ * The flusher is about to rest. Pages that it has not written for a kick, or
+ * that have come with an inode from another wb, are tried again soon; at
+ * leisure if they cannot be written, as after a shutdown of their file system.
+ * No periodic writeback is needed for any of it.
  */
 static void rust_wb_look_again(struct bdi_writeback *wb)
 {
@@ -159,10 +243,7 @@ static void rust_wb_look_again(struct bdi_writeback *wb)
 		return;
 	if (!wb_has_dirty_io(wb)) {
 		rust_wb_heal(wb);
-	} else if (test_bit(WB_start_dontcache, &wb->state)) {
-		wb_wakeup(wb);
-	} else if (!static_branch_unlikely(&rust_writeback_policy_key) &&
-		 rust_dontcache_leave(wb)) {
+	} else if (rust_wb_leave(wb)) {
 		long delay = test_bit(WB_dontcache_stuck, &wb->state) ?
 			     RUST_DONTCACHE_STUCK : RUST_DONTCACHE_AGAIN;
 
@@ -190,6 +271,10 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 
 static void rust_wb_serve_kick(struct bdi_writeback *wb,
 			       struct wb_writeback_work *work)
+{
+}
+
+static void rust_wb_rescue_kick(struct bdi_writeback *wb)
 {
 }
 

@@ -373,9 +373,11 @@ static void kick_takes_only_its_share(struct kunit *test)
 
 /*
  * Ordinary pages of the first inode use up the round. The second one is not to
- * stand in front of what others have queued, and is not forgotten.
+ * stand in front of what others have queued, and is the first in the next round
+ * however much has come to the first inode, and if other work was about to write
+ * both and has written some of the first one.
  */
-static void what_a_round_leaves_lets_others_pass(struct kunit *test)
+static void leave_in_a_round(struct kunit *test, bool interrupted)
 {
 	struct inode *other;
 	struct twin twin;
@@ -394,11 +396,25 @@ static void what_a_round_leaves_lets_others_pass(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&twin.wb->b_io));
 	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_more_io.next, &other->i_io_list);
 
-	set_bit(WB_dontcache_left, &twin.wb->state);
-	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), 1);
+	for (pgoff_t index = 1; index < NR_PAGES; index++)
+		twin_write(&twin, index, 0);
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	if (interrupted) {
+		guard(spinlock)(&twin.wb->list_lock);
+		list_move(&other->i_io_list, &twin.wb->b_io);
+		list_move(&twin.inode->i_io_list, &twin.wb->b_more_io);
+	}
+	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &twin.wb->state));
+	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), NR_PAGES + 1);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
 	iput(other);
 	twin_exit(&twin);
+}
+
+static void what_a_round_leaves_lets_others_pass(struct kunit *test)
+{
+	leave_in_a_round(test, false);
+	leave_in_a_round(test, true);
 }
 
 /* An inode that is busy when the flusher comes is not forgotten. */
@@ -450,6 +466,42 @@ static void residue_is_taken_out(struct kunit *test)
 	twin_run_flusher(&twin);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
 	KUNIT_EXPECT_EQ(test, rust_dontcache_healed(), healed + 7);
+	twin_exit(&twin);
+}
+
+static void twin_move(struct twin *twin, pgoff_t index, struct twin *to)
+{
+	struct folio *folio;
+
+	/* An ordinary lookup would claim it. */
+	folio = __filemap_get_folio(twin->mapping, index, FGP_DONTCACHE, 0);
+	rust_account_dontcache_moved(folio, twin->wb, to->wb);
+	folio_put(folio);
+}
+
+/* What is counted goes with its inode, and the other flusher is told of it. */
+static void counted_pages_go_to_the_other_wb(struct kunit *test)
+{
+	struct twin twin, to;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	twin_init(test, &to);
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	twin_write(&twin, 1, 0);
+
+	twin_move(&twin, 1, &to);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 1);
+	KUNIT_EXPECT_FALSE(test, test_bit(WB_dontcache_left, &to.wb->state));
+	twin_move(&twin, 0, &to);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
+	KUNIT_EXPECT_EQ(test, twin_counted(&to), 1);
+	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &to.wb->state));
+
+	/* The inode has stayed where it was. */
+	wb_stat_mod(to.wb, WB_DONTCACHE_DIRTY, -1);
+	wb_stat_mod(twin.wb, WB_DONTCACHE_DIRTY, 1);
+	twin_exit(&to);
 	twin_exit(&twin);
 }
 
@@ -583,6 +635,7 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE(what_a_round_leaves_lets_others_pass),
 	KUNIT_CASE(what_a_kick_leaves_is_tried_again),
 	KUNIT_CASE(residue_is_taken_out),
+	KUNIT_CASE(counted_pages_go_to_the_other_wb),
 	KUNIT_CASE(kick_without_wb_does_nothing),
 	KUNIT_CASE(each_policy_has_its_way),
 	KUNIT_CASE(no_policy_is_none),

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A page written with DONTCACHE beside a file with much that was dirtied just before, and is nobody's kick."""
+"""A page written with DONTCACHE beside a file with much that was dirtied just before, and is nobody's kick.
+
+That file was written with DONTCACHE as well, but nothing of that is dirty any more.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from knobs import never_many, never_periodic
 from row import Verdict, main, tried, waited
 
 MUCH = 64 * MIB
+SMALL = 2 * MIB
+"""So much of it is written page by page: no look at some folios can tell that all are ordinary."""
 WRITES = 10
 
 
@@ -19,9 +24,12 @@ def others() -> Verdict:
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root, opened(root / "much") as much, opened(root / "page") as fd:
             with never_periodic(), never_many():
+                write_dontcache(much, 0, bytes(PAGE))
                 # What making the files has dirtied is not looked at.
                 os.sync()
-                for offset in range(0, MUCH, MIB):
+                for offset in range(0, SMALL, PAGE):
+                    os.pwrite(much, bytes(PAGE), offset)
+                for offset in range(SMALL, MUCH, MIB):
                     os.pwrite(much, bytes(MIB), offset)
                 tried(cachestat(much).dirty == MUCH // PAGE, "pages that stay dirty")
                 unserved = 0

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""No worker for the flusher, and none can be made: the rescuer of its workqueue runs it, for 1024 pages."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from domain import start_writeback
+from dontcache import MIB, PAGE, cachestat, file_system, opened, run, trace, write_dontcache
+from knobs import never_many, never_periodic
+from no_oops_loop import looped
+from row import BOUND, Verdict, main, told_wait, tried, waited
+from walk import NullBlock
+
+FILES = 16
+SIZE = 4 * MIB
+"""As much as the rescuer writes of a file before it takes the next one."""
+MANY = FILES * SIZE // PAGE
+THREADS = Path("/proc/sys/kernel/threads-max")
+FEWEST = "20"
+"""Threads there may be, says the kernel; there are more."""
+AFFINITY = Path("/sys/module/workqueue/parameters/default_affinity_scope")
+
+
+def workers() -> int:
+    """The threads that run works that are bound to no CPU, which the flusher's is."""
+    names = [path.read_text() for path in Path("/proc").glob("[0-9]*/comm")]
+    return sum(name.startswith("kworker/u") for name in names)
+
+
+@contextlib.contextmanager
+def frozen(root: Path) -> Iterator[None]:
+    run("fsfreeze", "--freeze", root)
+    try:
+        yield
+    finally:
+        run("fsfreeze", "--unfreeze", root)
+
+
+@contextlib.contextmanager
+def setting(file: Path, value: str) -> Iterator[None]:
+    before = file.read_text()
+    file.write_text(value)
+    try:
+        yield
+    finally:
+        file.write_text(before)
+
+
+@contextlib.contextmanager
+def no_workers() -> Iterator[None]:
+    """Each worker waits for a file system that is frozen, on behalf of a loop device."""
+    with contextlib.ExitStack() as stack:
+        # All CPUs share the workers.
+        stack.enter_context(setting(AFFINITY, "system"))
+        root = stack.enter_context(file_system("xfs"))
+        nodes = [stack.enter_context(looped(root / f"{number}")) for number in range(workers() + 4)]
+        loops = [stack.enter_context(opened(node, os.O_RDWR)) for node in nodes]
+        stack.enter_context(frozen(root))
+        stack.enter_context(setting(THREADS, FEWEST))
+        for fd in loops:
+            os.pwrite(fd, bytes(PAGE), 0)
+            start_writeback(fd, 0, PAGE)
+        yield
+
+
+def rescuer() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with NullBlock(512, PAGE) as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
+            with contextlib.ExitStack() as stack:
+                before = [stack.enter_context(opened(root / f"{number}")) for number in range(FILES)]
+                fd = stack.enter_context(opened(root / "page"))
+                stack.enter_context(no_workers())
+                for other in before:
+                    os.pwrite(other, bytes(SIZE), 0)
+                with trace("writeback/writeback_queue_io") as lines:
+                    write_dontcache(fd, 0, bytes(PAGE))
+                    took = waited(lambda fd=fd: cachestat(fd).dirty == 0, BOUND)  # type: ignore[misc]
+                    left = sum(cachestat(other).dirty for other in before)
+                    rescued = waited(lambda: any("reason=forker_thread" in line for line in lines()), BOUND)
+        tried(rescued is not None, "a flusher that the rescuer runs")
+        # The page may not wait for all that has been dirty for longer.
+        kept &= took is not None and left > MANY // 2
+        figures.append(f"{kind} {told_wait(took)}, {left} of {MANY} other pages were left")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(rescuer)
