@@ -15,7 +15,8 @@ OOPS = re.compile(
 PANIC = re.compile(STAMP + r"(Kernel panic - not syncing: ?(.*))", re.MULTILINE)
 WARNING = re.compile(
     STAMP + r"((?:WARNING: |(?:\[ )?BUG: |BUG \S+ \(|UBSAN: |INFO: (?:task|rcu|possible|inconsistent|trying)|rcu: INFO"
-    r"|watchdog: BUG|INFO: lockdep is turned off|kmemleak: (?:\d+ new suspected|.*detector disabled)).*)",
+    r"|watchdog: BUG|INFO: lockdep is turned off|kmemleak: (?:\d+ new suspected|.*detector disabled)"
+    r"|.*\bpages were counted as dirty dropbehind, but none is).*)",
     re.MULTILINE,
 )
 

@@ -83,6 +83,7 @@ def test_warnings() -> None:
         "INFO: lockdep is turned off.",
         "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
         "kmemleak: Kernel memory leak detector disabled",
+        "259:0: 7 pages were counted as dirty dropbehind, but none is",
     ],
 )
 def test_reports_of_sanitizers(line: str) -> None:
