@@ -463,6 +463,9 @@ static void residue_is_taken_out(struct kunit *test)
 	filemap_fdatawrite(twin.mapping);
 	write_inode_now(twin.inode, 1);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 7);
+	/* As if pages had come from another wb just now. */
+	set_bit(WB_dontcache_left, &twin.wb->state);
+	KUNIT_EXPECT_EQ(test, rust_dontcache_heal(twin.wb), 0);
 	twin_run_flusher(&twin);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
 	KUNIT_EXPECT_EQ(test, rust_dontcache_healed(), healed + 7);

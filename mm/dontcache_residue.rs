@@ -26,6 +26,8 @@ static HEALED: Atomic<i64> = Atomic::new(0);
 /// Takes out of the counter of `wb`, which has no dirty inode, what it claims nevertheless, and
 /// returns how many pages that were: below zero if the counter was, and usually none.
 ///
+/// `WB_dontcache_left` is to be clear: pages that come from another wb set it.
+///
 /// Context: sleeps, if there is something to take out.
 ///
 /// # Safety

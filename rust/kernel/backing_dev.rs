@@ -230,6 +230,10 @@ impl residue::Wb for BdiWriteback {
     fn dirtied(&self) -> i64 {
         self.stat_sum(WbStat::Dirtied)
     }
+
+    fn has_come(&self) -> bool {
+        self.test(WbState::DontcacheLeft)
+    }
 }
 
 /// A section in which an inode keeps its wb.

@@ -3,41 +3,51 @@
 //! Whether the counter of dirty dropbehind pages claims what is not there.
 //!
 //! A wb without dirty pages has no dirty dropbehind pages either. But the counters of a wb are
-//! changed one after the other, by many CPUs, and cannot be read at one moment.
+//! changed one after the other, by many CPUs, and cannot be read at one moment; nor need a weakly
+//! ordered machine show the changes in the order in which they were made.
 
-/// What is read of a `bdi_writeback`: exact sums over all CPUs, in pages.
+/// What is read of a `bdi_writeback`: exact sums over all CPUs, in pages, and unordered.
+///
+/// What changes for a folio is changed in one section: with interrupts off, or in an RCU read-side
+/// critical section.
 pub trait Wb {
     /// Dirty dropbehind pages.
     fn dontcache_dirty(&self) -> i64;
 
-    /// Dirty pages. Changed after [`dontcache_dirty`](Self::dontcache_dirty) for the same folio.
+    /// Dirty pages.
     fn dirty(&self) -> i64;
 
-    /// Pages dirtied since the wb was made. Changed last of the three.
+    /// Pages dirtied since the wb was made. Pages that come from another wb are not among them.
     fn dirtied(&self) -> i64;
+
+    /// Whether dirty dropbehind pages have come from another wb since the caller forgot of those
+    /// before.
+    fn has_come(&self) -> bool;
 }
 
 /// How many pages the counter of dirty dropbehind pages is too high, or too low if below zero.
 ///
-/// Zero unless it is certain. `wait_for_accounting` returns when all that are at this moment
-/// between two changes for the same folio have made the second: they have interrupts off or are in
-/// an RCU read-side section.
+/// Zero unless it is certain. `wait_for_sections` returns when all sections that are under way at
+/// this moment have ended; what they changed is seen afterwards.
 ///
-/// What was claimed before the first wait is accounted as dirty after it; if that is none, nobody
-/// has the claimed pages, unless others were dirtied meanwhile that make the same number. These are
-/// accounted to the end after the second wait.
-pub fn residue(wb: &impl Wb, wait_for_accounting: impl Fn()) -> i64 {
+/// If nothing was dirtied and nothing has come until the end, all dirty pages there ever were are
+/// known after the first wait. That none is dirty then means that all of them have been cleaned;
+/// after the second wait, that they are out of the count as well. The count is read then. Whoever
+/// added to it just before is seen after the third wait. What is redirtied and truncated in between
+/// is missed: that does not show in `dirtied`.
+pub fn residue(wb: &impl Wb, wait_for_sections: impl Fn()) -> i64 {
     let dirtied = wb.dirtied();
+    if wb.dontcache_dirty() == 0 {
+        return 0;
+    }
+    wait_for_sections();
+    if wb.dirty() != 0 {
+        return 0;
+    }
+    wait_for_sections();
     let claimed = wb.dontcache_dirty();
-    if claimed == 0 {
-        return 0;
-    }
-    wait_for_accounting();
-    if wb.dirty() != 0 || wb.dontcache_dirty() != claimed {
-        return 0;
-    }
-    wait_for_accounting();
-    if wb.dirty() != 0 || wb.dirtied() != dirtied {
+    wait_for_sections();
+    if wb.dirty() != 0 || wb.dirtied() != dirtied || wb.has_come() {
         return 0;
     }
     claimed
@@ -53,6 +63,7 @@ mod tests {
         dontcache_dirty: Cell<i64>,
         dirty: Cell<i64>,
         dirtied: Cell<i64>,
+        come: Cell<bool>,
     }
 
     impl Wb for Counters {
@@ -65,6 +76,25 @@ mod tests {
         fn dirtied(&self) -> i64 {
             self.dirtied.get()
         }
+        fn has_come(&self) -> bool {
+            self.come.get()
+        }
+    }
+
+    /// The residue of a wb that claims five pages, if something happens at the first, second or
+    /// third wait.
+    fn residue_if(at: usize, happens: impl Fn(&Counters)) -> i64 {
+        let wb = Counters::default();
+        let waits = Cell::new(0);
+        wb.dontcache_dirty.set(5);
+        let found = residue(&wb, || {
+            waits.set(waits.get() + 1);
+            if waits.get() == at {
+                happens(&wb);
+            }
+        });
+        assert!(waits.get() >= at, "not waited so often");
+        found
     }
 
     #[test]
@@ -83,37 +113,29 @@ mod tests {
 
     #[test]
     fn dirty_pages_are_none() {
-        let wb = Counters::default();
-        wb.dontcache_dirty.set(5);
-        wb.dirty.set(5);
-        assert_eq!(residue(&wb, || ()), 0);
+        for wait in 1..=3 {
+            assert_eq!(residue_if(wait, |wb| wb.dirty.set(5)), 0);
+        }
     }
 
-    /// A folio is dirtied, and perhaps cleaned again, around each of the looks.
     #[test]
-    fn accounting_under_way_is_none() {
-        let wb = Counters::default();
-        wb.dontcache_dirty.set(5);
-        assert_eq!(residue(&wb, || wb.dirty.set(5)), 0);
+    fn dirtied_pages_are_none_once_they_are_clean() {
+        for wait in 1..=3 {
+            assert_eq!(residue_if(wait, |wb| wb.dirtied.set(5)), 0);
+        }
+    }
 
-        let wb = Counters::default();
-        wb.dontcache_dirty.set(5);
-        assert_eq!(residue(&wb, || wb.dontcache_dirty.set(0)), 0);
+    #[test]
+    fn pages_that_come_are_none() {
+        for wait in 1..=3 {
+            assert_eq!(residue_if(wait, |wb| wb.come.set(true)), 0);
+        }
+    }
 
-        let wb = Counters::default();
-        wb.dontcache_dirty.set(5);
-        assert_eq!(residue(&wb, || wb.dirtied.set(5)), 0);
-
-        // The pages that were claimed were written, and as many are being dirtied.
-        let wb = Counters::default();
-        let waits = Cell::new(0);
-        wb.dontcache_dirty.set(5);
-        let accounted = || {
-            waits.set(waits.get() + 1);
-            if waits.get() == 2 {
-                wb.dirty.set(5);
-            }
-        };
-        assert_eq!(residue(&wb, accounted), 0);
+    #[test]
+    fn what_is_out_of_the_count_after_two_waits_is_none() {
+        for wait in 1..=2 {
+            assert_eq!(residue_if(wait, |wb| wb.dontcache_dirty.set(0)), 0);
+        }
     }
 }
