@@ -146,7 +146,7 @@ def linters() -> list[Linter]:
     pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
     guest = paths.TOOLS / "guest"
     python = [*(paths.TOOLS / "rust_writeback").rglob("*.py")]
-    python += [*(guest / "bench").glob("*.py"), *(guest / "conformance").glob("*.py")]
+    python += [path for name in ("bench", "conformance", "tests") for path in (guest / name).glob("*.py")]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
         Linter("rustfmt", [*rust, paths.TOOLS / "audit" / "main.rs"], rustfmt),

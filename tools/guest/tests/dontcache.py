@@ -33,7 +33,7 @@ MKFS = {
 }
 
 
-def run(*command: str | Path) -> str:
+def run(*command: object) -> str:
     """Runs a command that has to succeed, and returns its output."""
     done = subprocess.run(
         [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -69,6 +69,16 @@ def remount(kind: str) -> None:
     """Forgets all that is cached of the file system."""
     run("umount", MOUNT)
     run("mount", "-t", kind, NVME, MOUNT)
+
+
+@contextlib.contextmanager
+def frozen(root: Path) -> Iterator[None]:
+    """Nobody changes the file system while the body runs."""
+    run("fsfreeze", "--freeze", root)
+    try:
+        yield
+    finally:
+        run("fsfreeze", "--unfreeze", root)
 
 
 def pattern(offset: int, length: int) -> bytes:
@@ -250,7 +260,7 @@ def forked(function: Callable[[], None], name: str = "the child") -> int:
         os._exit(status)
 
 
-def in_cgroup(path: Path, function: Callable[[], None]) -> None:
+def in_cgroup(path: Path, function: Callable[[], object]) -> None:
     """Runs the function in a child process that belongs to the cgroup."""
 
     def member() -> None:

@@ -130,7 +130,7 @@ def own_domain(kind: str) -> None:
     with file_system(kind) as root, cgroup("dontcache") as group:
         inode = group.stat().st_ino
         with trace("writeback/writeback_start") as lines:
-            in_cgroup(group, lambda: write_file(root / "grouped", 8 * MIB, MIB, False) and None)
+            in_cgroup(group, lambda: write_file(root / "grouped", 8 * MIB, MIB, False))
             until(lambda: counter()[0] == 0, 30, "the flusher is done")
             seen = [line for line in lines() if "reason=dontcache" in line]
         assert any(f"cgroup_ino={inode}" in line for line in seen), f"not by cgroup {inode}: {seen}"
