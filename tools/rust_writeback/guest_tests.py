@@ -100,7 +100,7 @@ def run_core(
 
     def ended(script: in_turn.Ended) -> None:
         name = f"{script.script} on {core}"
-        print(f"guest: {name}", flush=True)
+        print(f"guest: {name} ({script.seconds:.0f} s)", flush=True)
         if script.kind:
             partial = parse(name, script.output, 0, quiet)
             counts.add(Counts(partial.passed, 0, partial.skipped))

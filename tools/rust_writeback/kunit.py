@@ -17,7 +17,7 @@ CONFIG = paths.TOOLS / "config" / "uml.config"
 KTAP = paths.LOG / "kunit.ktap"
 BUILD_LOG = paths.LOG / "kunit-build.log"
 
-WHOLE_BUILD = 1300
+WHOLE_BUILD = 1200
 """About the number of lines that make prints for a build from nothing."""
 
 MAKE_OPTIONS = ("LLVM=1", "CC=ccache clang")

@@ -31,7 +31,7 @@ class Variant:
     @property
     def fragments(self) -> list[Path]:
         """The configuration, from the general to the special."""
-        names = ["x86", "writeback", *filter(None, [self.name])]
+        names = ["x86", "writeback", *(["sanitizer", self.name] if self.name else [])]
         return [paths.TOOLS / "config" / f"{name}.config" for name in names]
 
     @property

@@ -46,7 +46,8 @@ def test_own_fragments_are_understood() -> None:
 @pytest.mark.parametrize("name", SANITIZERS)
 def test_a_sanitizer_is_a_fragment_and_a_folder_of_its_own(name: str) -> None:
     variant = sanitizer(name)
-    assert variant.fragments[:-1] == MEASURED.fragments
+    assert variant.fragments[: len(MEASURED.fragments)] == MEASURED.fragments
+    assert variant.fragments[-1].stem == name
     own = config.merge(variant.fragments[-1:])
     assert own and own.items() - config.merge(MEASURED.fragments).items(), "it changes nothing"
     places = [(one.out, one.image, one.dot_config) for one in (MEASURED, *SANITIZERS.values())]
