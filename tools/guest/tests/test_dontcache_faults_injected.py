@@ -14,7 +14,7 @@ import random
 import re
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,12 +216,16 @@ def failing_below(node: str, bad: Sectors) -> Iterator[Callable[[], int]]:
 
 @dataclass(frozen=True)
 class Fault:
-    """What fails and on which device; of allocations, those of marked writers may be what fails."""
+    """What fails and on which device.
+
+    Of allocations, those of marked writers may be what fails. Where it is data alone the file system goes on.
+    """
 
     inject: Callable[[str, Sectors], Injected]
     device: Device
     marked: bool = False
     requests: bool = True
+    data: bool = False
 
 
 FAULTS = (
@@ -229,8 +233,8 @@ FAULTS = (
     Fault(failing_pages, nvme, marked=True, requests=False),
     Fault(failing_atomic, nvme, requests=False),
     Fault(failing_submission, nvme),
-    Fault(failing_completion, null_timer),
-    Fault(failing_below, flakey),
+    Fault(failing_completion, null_timer, data=True),
+    Fault(failing_below, flakey, data=True),
 )
 
 
@@ -262,14 +266,15 @@ WRITERS = (("dontcache", RWF_DONTCACHE), ("buffered", 0), ("both", RWF_DONTCACHE
 """The file of each, and how he writes."""
 
 
-def prepared(name: str) -> int:
+@contextlib.contextmanager
+def prepared(name: str) -> Iterator[int]:
     """A file that has its blocks on the device, and nothing in the page cache."""
-    fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT, 0o600)
-    for offset in range(0, SIZE, MIB):
-        os.pwrite(fd, bytes(MIB), offset)
-    os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    return fd
+    with opened(MOUNT / name) as fd:
+        for offset in range(0, SIZE, MIB):
+            os.pwrite(fd, bytes(MIB), offset)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        yield fd
 
 
 def under_load(fault: Fault, node: str, kind: str, files: dict[str, int]) -> int:
@@ -290,6 +295,17 @@ def quiet(node: str, files: dict[str, int]) -> None:
     """Once nothing is under writeback the counter has as many pages as there are."""
     until(lambda: not any(cachestat(fd).writeback for fd in files.values()), 60, "the writeback ends")
     until(lambda: len(set(counter(node))) == 1, 10, f"the counter is {counter(node)}")
+
+
+def names_of(errors: Iterable[int]) -> list[str]:
+    """The names of errors, or of none."""
+    return [errno.errorcode.get(error, "none") for error in errors]
+
+
+def heard_once(listeners: dict[str, int]) -> None:
+    """Whoever had a file open all the time, and has not synced it, hears once that its data is lost."""
+    told = {name: names_of([sync(fd), sync(fd)]) for name, fd in listeners.items()}
+    assert all(names == ["EIO", "none"] for names in told.values()), f"fsync told {told}"
 
 
 def usable(root: Path) -> None:
@@ -319,13 +335,13 @@ def one_round(fault: Fault, kind: str) -> int:
     """A file system that is made, meets the fault, and is mounted again; how many faults there were."""
     with fault.device() as node:
         with file_system(kind, node) as root:
-            files = {name: prepared(name) for name in dict(WRITERS)}
-            try:
+            with contextlib.ExitStack() as stack:
+                files = {name: stack.enter_context(prepared(name)) for name in dict(WRITERS)}
+                listeners = {name: stack.enter_context(opened(root / name)) for name in files}
                 injected = under_load(fault, node, kind, files)
                 quiet(node, files)
-            finally:
-                for fd in files.values():
-                    os.close(fd)
+                if fault.data:
+                    heard_once(listeners)
             os.sync()
             run("umount", MOUNT)
             until(lambda: counter(node) == (0, 0), 10, f"the counter is {counter(node)} though nothing is mounted")
@@ -354,17 +370,15 @@ def told_once(inject: Callable[[str, Sectors], Injected], device: Device, kind: 
         if kind == "ext4":
             run("mount", "-o", "remount,commit=600", MOUNT)
         for name, flags in (("dontcache", RWF_DONTCACHE), ("buffered", 0)):
-            fd = prepared(name)
-            with opened(f"/proc/self/fd/{fd}", os.O_RDWR) as other:
+            with prepared(name) as fd, opened(f"/proc/self/fd/{fd}", os.O_RDWR) as other:
                 os.sync()
                 with inject(node, [sectors(fd, kind, MIB)]) as count:
                     os.pwritev(fd, [random.Random(7).randbytes(2 * MIB)], 0, flags)
                     told = [sync(fd)]
                     injected = count()
                 told += [sync(fd), sync(other), sync(other)]
-            os.close(fd)
             assert injected > 0, "nothing failed"
-            names = [errno.errorcode.get(error, "none") for error in told]
+            names = names_of(told)
             assert names == ["EIO", "none", "EIO", "none"], f"fsync of the {name} file told {names}"
         usable(MOUNT)
         os.sync()
