@@ -7,15 +7,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import MIB, PAGE, write_dontcache
+from dontcache import MIB, PAGE, counter, write_dontcache
 from exactness import PIECE, SIZE, exact_after
-from row import main
+from row import main, tried
 
 
 def claim(fd: int, path: Path) -> None:
+    before = counter()
     for offset in range(0, SIZE, PIECE):
         os.pread(fd, PAGE, offset)
         os.pwrite(fd, b"ordinary", offset + 2 * PAGE)
+    tried(counter()[1] < before[1], "pages that are ordinary now")
     write_dontcache(fd, 0, bytes(MIB))
 
 

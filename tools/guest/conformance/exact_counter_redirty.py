@@ -7,19 +7,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import MIB, write_dontcache
+from dontcache import MIB, cachestat, write_dontcache
 from exactness import PIECE, exact_after
-from row import SHORT, main
+from row import SHORT, main, tried
 
 ROUNDS = 10 if SHORT else 100
 
 
 def redirty(fd: int, path: Path) -> None:
+    under_writeback = 0
     for number in range(ROUNDS):
         offset = number * PIECE % MIB
         write_dontcache(fd, offset, bytes(PIECE))
         os.posix_fadvise(fd, offset, PIECE, os.POSIX_FADV_DONTNEED)  # starts their writeback
+        under_writeback += cachestat(fd, PIECE, offset).writeback
         write_dontcache(fd, offset, bytes(PIECE))
+    tried(under_writeback, "pages under writeback")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""When the flusher writes by itself: settings below /proc/sys/vm for as long as a row wants them."""
+"""Settings for as long as a row wants them, and those below /proc/sys/vm that say when the flusher writes by itself."""
 
 from __future__ import annotations
 
@@ -21,16 +21,24 @@ def _in_force(name: str) -> Path:
 
 
 @contextlib.contextmanager
-def knobs(**values: int) -> Iterator[None]:
-    """Sets these, and puts back what was there."""
-    before = {file: file.read_text() for file in map(_in_force, values)}
+def setting(file: Path, value: object, instead_of: Path | None = None) -> Iterator[None]:
+    """The file has this value while the body runs, and may do so instead of another file."""
+    held = instead_of or file
+    before = held.read_text()
     try:
-        for name, value in values.items():
-            (VM / name).write_text(str(value))
+        file.write_text(str(value))
         yield
     finally:
-        for file, text in before.items():
-            file.write_text(text)
+        held.write_text(before)
+
+
+@contextlib.contextmanager
+def knobs(**values: int) -> Iterator[None]:
+    """Sets these below /proc/sys/vm."""
+    with contextlib.ExitStack() as stack:
+        for name, value in values.items():
+            stack.enter_context(setting(VM / name, value, _in_force(name)))
+        yield
 
 
 def never_periodic() -> contextlib.AbstractContextManager[None]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from domain import start_writeback
-from dontcache import MIB, PAGE, cachestat, file_system, opened, run, trace, write_dontcache
-from knobs import never_many, never_periodic
+from dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, trace, write_dontcache
+from knobs import never_many, never_periodic, setting
 from no_oops_loop import looped
 from row import BOUND, Verdict, main, told_wait, tried, waited
 from walk import NullBlock
@@ -23,6 +23,7 @@ MANY = FILES * SIZE // PAGE
 THREADS = Path("/proc/sys/kernel/threads-max")
 FEWEST = "20"
 """Threads there may be, says the kernel; there are more."""
+RESCUER = "kworker/R"
 AFFINITY = Path("/sys/module/workqueue/parameters/default_affinity_scope")
 
 
@@ -30,25 +31,6 @@ def workers() -> int:
     """The threads that run works that are bound to no CPU, which the flusher's is."""
     names = [path.read_text() for path in Path("/proc").glob("[0-9]*/comm")]
     return sum(name.startswith("kworker/u") for name in names)
-
-
-@contextlib.contextmanager
-def frozen(root: Path) -> Iterator[None]:
-    run("fsfreeze", "--freeze", root)
-    try:
-        yield
-    finally:
-        run("fsfreeze", "--unfreeze", root)
-
-
-@contextlib.contextmanager
-def setting(file: Path, value: str) -> Iterator[None]:
-    before = file.read_text()
-    file.write_text(value)
-    try:
-        yield
-    finally:
-        file.write_text(before)
 
 
 @contextlib.contextmanager
@@ -78,12 +60,15 @@ def rescuer() -> Verdict:
                 stack.enter_context(no_workers())
                 for other in before:
                     os.pwrite(other, bytes(SIZE), 0)
-                with trace("writeback/writeback_queue_io") as lines:
+                with trace("writeback/writeback_queue_io", "writeback/writeback_single_inode") as lines:
                     write_dontcache(fd, 0, bytes(PAGE))
                     took = waited(lambda fd=fd: cachestat(fd).dirty == 0, BOUND)  # type: ignore[misc]
                     left = sum(cachestat(other).dirty for other in before)
                     rescued = waited(lambda: any("reason=forker_thread" in line for line in lines()), BOUND)
-        tried(rescued is not None, "a flusher that the rescuer runs")
+                page = os.fstat(fd)
+                told = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: ino={page.st_ino} "
+                by_others = [line for line in lines() if told in line and RESCUER not in line]
+        tried(rescued is not None and not by_others, "a flusher that the rescuer runs")
         # The page may not wait for all that has been dirty for longer.
         kept &= took is not None and left > MANY // 2
         figures.append(f"{kind} {told_wait(took)}, {left} of {MANY} other pages were left")
