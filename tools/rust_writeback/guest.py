@@ -29,7 +29,7 @@ INIT_SOURCE = paths.TOOLS / "guest" / "init.c"
 
 PACKAGES = """
     bash coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
-    libc-bin mawk mount procps python3 sed tar util-linux xfsprogs
+    libc-bin liburing2 mawk mount procps python3 sed tar util-linux xfsprogs
 """.split()
 """What commands in the guest may rely on, where the build root has it."""
 

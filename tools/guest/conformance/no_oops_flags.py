@@ -1,47 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Each way to open (O_DIRECT, O_SYNC, O_DSYNC, O_APPEND) with each RWF flag, on files and on a device."""
+"""O_DIRECT, O_SYNC, O_DSYNC, O_APPEND and the RWF flags in all combinations, by each interface, on files and a device."""
 
 from __future__ import annotations
 
-import errno
-import itertools
-import mmap
 import os
 
 from devices import null_timer, target
-from dontcache import NVME, PAGE, RWF_DONTCACHE, pattern
-from row import Verdict, main, tried
+from dontcache import MIB, MOUNT, NVME, run
+from row import Verdict, main
+from ways import write_each_way
 
-OPEN = {"": 0, "O_DIRECT": os.O_DIRECT, "O_SYNC": os.O_SYNC, "O_DSYNC": os.O_DSYNC, "O_APPEND": os.O_APPEND}
-RWF = {"": 0, "NOWAIT": os.RWF_NOWAIT, "APPEND": os.RWF_APPEND, "SYNC": os.RWF_SYNC, "HIPRI": os.RWF_HIPRI}
-REFUSALS = (errno.EAGAIN, errno.EOPNOTSUPP)
-"""What a write that must not wait, or that the file system does not take, may end with."""
-
-
-def write_all(fd: int) -> tuple[int, int, list[str]]:
-    """A page in each way: how many were written, how many refused, and what differs in the file."""
-    written, refused, wrong = 0, 0, []
-    path = f"/proc/self/fd/{fd}"
-    page = mmap.mmap(-1, PAGE)
-    for number, ((how, flags), (extra, rwf)) in enumerate(itertools.product(OPEN.items(), RWF.items())):
-        page[:] = pattern(number * PAGE, PAGE)
-        appends = "APPEND" in how + extra
-        file = os.open(path, os.O_RDWR | flags)
-        try:
-            at = os.lseek(file, 0, os.SEEK_END) if appends else number * PAGE
-            took = os.pwritev(file, [page], at, RWF_DONTCACHE | rwf)
-        except OSError as error:
-            if error.errno not in REFUSALS and not (appends and error.errno == errno.ENOSPC):
-                wrong.append(f"{how}|{extra}: {error}")
-            refused += 1
-            continue
-        finally:
-            os.close(file)
-        written += 1
-        if took != PAGE or os.pread(fd, PAGE, at) != page[:]:
-            wrong.append(f"{how}|{extra}: {took} bytes")
-    return written, refused, wrong
+SIZE = 4 * MIB
 
 
 def flags() -> Verdict:
@@ -50,13 +20,17 @@ def flags() -> Verdict:
         # Whether a device that was never dirtied is taken is another row's.
         for kind, device in (("bare", node), ("ext4", NVME), ("xfs", NVME)):
             with target(kind, device) as fd:
-                os.pwrite(fd, bytes(PAGE), 0)
+                # What must not wait is written where there are blocks, and where no time has to be noted.
+                os.pwrite(fd, bytes(SIZE), 0)
                 os.fsync(fd)
-                written, refused, differ = write_all(fd)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                if kind != "bare":
+                    run("mount", "-o", "remount,lazytime", MOUNT)
+                outcome = write_each_way(fd)
+                outcome.tried()
                 os.fsync(fd)
-            figures.append(f"{kind} {written} written, {refused} refused")
-            wrong += [f"{kind} {text}" for text in differ]
-            tried(written >= 2 * len(OPEN), f"most ways: {figures}")
+            figures.append(f"{kind} {outcome}")
+            wrong += [f"{kind} {text}" for text in outcome.wrong]
     return Verdict(not wrong, "; ".join(figures + wrong))
 
 

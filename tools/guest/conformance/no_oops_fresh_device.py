@@ -1,25 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""O_DIRECT on a block device just opened, whose inode was never dirtied."""
+"""O_DIRECT on a block device just opened, whose inode was never dirtied: each way, and buffered writes then."""
 
 from __future__ import annotations
 
-import mmap
 import os
 
 from devices import null_inline
-from dontcache import PAGE, counter, opened, pattern, write_dontcache
-from row import Verdict, main
+from dontcache import counter, opened
+from row import Verdict, main, settled_counter
+from ways import write_each_way
+
+DIRECT = frozenset({"O_DIRECT"})
 
 
 def fresh_device() -> Verdict:
-    with null_inline() as node, opened(node, os.O_RDWR | os.O_DIRECT) as fd:
-        page = mmap.mmap(-1, PAGE)
-        page.write(pattern(0, PAGE))
-        write_dontcache(fd, 0, page)
-        got = mmap.mmap(-1, PAGE)
-        assert os.preadv(fd, [got], 0) == PAGE
-        return Verdict(got[:] == page[:] and counter(node) == (0, 0), f"written and read back, counter {counter(node)}")
+    with null_inline() as node, opened(node, os.O_RDWR) as fd:
+        direct = write_each_way(fd, always=DIRECT)
+        untouched = counter(node)
+        buffered = write_each_way(fd, never=DIRECT)
+        for outcome in (direct, buffered):
+            outcome.tried()
+        os.fsync(fd)
+        counted = settled_counter(node)
+    wrong = direct.wrong + buffered.wrong
+    figures = f"direct {direct}, counter {untouched}; then buffered {buffered}, counter {counted}"
+    return Verdict(not wrong and untouched == counted == (0, 0), "; ".join([figures, *wrong]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A loop device on a file of xfs, bare and with ext4 on it: the writers and the loop's worker at once."""
+"""A loop device on a file of xfs, buffered and direct below, bare and with ext4 on it."""
 
 from __future__ import annotations
 
@@ -10,42 +10,48 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dontcache import MIB, file_system, opened, pattern, run, write_dontcache
-from row import Verdict, main
+from row import Verdict, main, tried
 
 INNER = Path("/tmp/inner")
+SIZE = 8 * MIB
 
 
 @contextlib.contextmanager
-def looped(backing: Path) -> Iterator[str]:
+def looped(backing: Path, direct: str = "off") -> Iterator[str]:
     with open(backing, "wb") as file:
         file.truncate(64 * MIB)
-    node = run("losetup", "--find", "--show", backing).strip()
+    node = run("losetup", f"--direct-io={direct}", "--find", "--show", backing).strip()
     try:
         yield node
     finally:
         run("losetup", "--detach", node)
 
 
+def written(path: Path | str) -> bool:
+    """Writes with DONTCACHE; is it there?"""
+    with opened(path) as fd:
+        for offset in range(0, SIZE, MIB):
+            write_dontcache(fd, offset, pattern(offset, MIB))
+        os.fsync(fd)
+        return os.pread(fd, MIB, MIB) == pattern(MIB, MIB)
+
+
 def loop() -> Verdict:
-    with file_system("xfs") as root, looped(root / "backing") as node:
-        with opened(node, os.O_RDWR) as fd:
-            for offset in range(0, 8 * MIB, MIB):
-                write_dontcache(fd, offset, pattern(offset, MIB))
-            os.fsync(fd)
-            bare = os.pread(fd, MIB, MIB) == pattern(MIB, MIB)
-        run("mkfs.ext4", "-q", "-F", node)
-        INNER.mkdir(exist_ok=True)
-        run("mount", "-t", "ext4", node, INNER)
-        try:
-            with opened(INNER / "file") as fd:
-                for offset in range(0, 8 * MIB, MIB):
-                    write_dontcache(fd, offset, pattern(offset, MIB))
-                os.fsync(fd)
-                inner = os.pread(fd, MIB, MIB) == pattern(MIB, MIB)
-        finally:
-            run("umount", INNER)
-    wrong = [name for name, right in (("bare", bare), ("ext4", inner)) if not right]
-    return Verdict(not wrong, f"what differs: {', '.join(wrong) or 'nothing'} of bare, ext4")
+    wrong, ways = [], ("off", "on")
+    for direct in ways:
+        with file_system("xfs") as root, looped(root / "backing", direct) as node:
+            tried((Path("/sys/block") / Path(node).name / "loop/dio").read_text() == f"{int(direct == 'on')}\n", "both ways")
+            if not written(node):
+                wrong.append(f"bare, direct {direct}")
+            run("mkfs.ext4", "-q", "-F", node)
+            INNER.mkdir(exist_ok=True)
+            run("mount", "-t", "ext4", node, INNER)
+            try:
+                if not written(INNER / "file"):
+                    wrong.append(f"ext4, direct {direct}")
+            finally:
+                run("umount", INNER)
+    return Verdict(not wrong, f"what differs: {'; '.join(wrong) or 'nothing'} of bare, ext4, direct {', '.join(ways)}")
 
 
 if __name__ == "__main__":

@@ -1,31 +1,39 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""O_DIRECT over blocks that a file has, after a mount: its inode was never dirtied."""
+"""O_DIRECT over blocks that a file has, after a mount: its inode was never dirtied. Each way, the first of an inode."""
 
 from __future__ import annotations
 
 import mmap
 import os
 
-from dontcache import MIB, PAGE, file_system, opened, pattern, remount, write_dontcache
+from dontcache import MIB, PAGE, file_system, opened, pattern, remount
+from interfaces import INTERFACES
 from row import Verdict, main
+from ways import write_each_way
 
 
 def never_dirtied() -> Verdict:
-    wrong = []
+    figures, wrong = [], []
+    page = mmap.mmap(-1, PAGE)
+    page.write(pattern(PAGE, PAGE))
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root:
-            with opened(root / "file") as fd:
-                os.pwrite(fd, bytes(MIB), 0)
+            for name in INTERFACES:
+                with opened(root / name) as fd:
+                    os.pwrite(fd, bytes(4 * MIB), 0)
             remount(kind)
-            page = mmap.mmap(-1, PAGE)
-            page.write(pattern(PAGE, PAGE))
-            with opened(root / "file", os.O_RDWR | os.O_DIRECT) as fd:
-                write_dontcache(fd, PAGE, page)
+            for name, write in INTERFACES.items():
+                with opened(root / name, os.O_RDWR | os.O_DIRECT) as fd:
+                    write(fd, page, PAGE, 0)
+                with opened(root / name) as fd:
+                    outcome = write_each_way(fd, always=frozenset({"O_DIRECT"}), never=frozenset({"O_APPEND", "APPEND"}))
+                outcome.tried()
+                figures.append(f"{kind} {outcome}")
+                wrong += [f"{kind} {text}" for text in outcome.wrong]
             remount(kind)
-            if (root / "file").read_bytes()[PAGE : 2 * PAGE] != page[:]:
-                wrong.append(kind)
-    return Verdict(not wrong, f"files that differ: {', '.join(wrong) or 'none'} of ext4, xfs")
+            wrong += [f"{kind} {name} differs" for name in INTERFACES if (root / name).read_bytes()[PAGE : 2 * PAGE] != page[:]]
+    return Verdict(not wrong, "; ".join(figures + wrong))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import os
 
 from dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, write_dontcache
 from nfs import WAYS, serve_by, served
-from no_oops_flags import write_all
 from row import Verdict, main, tried
+from ways import write_each_way
 
 SIZE = 4 * MIB
 
@@ -20,15 +20,16 @@ def clients() -> Verdict:
         for way in WAYS:
             serve_by(way)
             with opened(mounted / f"{way}-pages") as fd:
-                written, refused, differ = write_all(fd)
-            wrong += [f"{way} {text}" for text in differ]
+                outcome = write_each_way(fd)
+            outcome.tried()
+            wrong += [f"{way} {text}" for text in outcome.wrong]
             with opened(mounted / way) as fd, opened(root / way, os.O_RDONLY) as behind:
                 for offset in range(0, SIZE, MIB):
                     write_dontcache(fd, offset, pattern(offset, MIB))
                 os.fsync(fd)
                 left[way] = cached_pages(behind)
                 figures.append(
-                    f"{way} server: {written} written, {refused} refused, "
+                    f"{way} server: {outcome}, "
                     f"{left[way]} of {SIZE // PAGE} pages left there, {cached_pages(fd)} at the client"
                 )
                 if os.pread(behind, SIZE, 0) != pattern(0, SIZE):

@@ -1,32 +1,39 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A device that is removed while its pages are dirty and a writer goes on, bare and with a file system."""
+"""A device that is removed while its pages are dirty and writers go on, by each interface, bare and with a file system."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
+import mmap
 import os
 import time
 
 from devices import TIMER, null_block
-from dontcache import MIB, MKFS, MOUNT, RWF_DONTCACHE, opened, pattern, run
+from dontcache import MIB, MKFS, MOUNT, opened, pattern, run
+from interfaces import INTERFACES, Write
 from row import SHORT, Verdict, main, tried
 from walk import NULL_BLK, beside
 
 ROUNDS = 1 if SHORT else 4
+SIZE = MIB
+"""What each writer has for itself."""
 GONE = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOSPC, errno.EROFS, errno.EUCLEAN)
 """What somebody may hear whose device is gone; the last is what xfs says when it has shut down."""
 
 
-def write_until_told(path: str) -> None:
+def write_until_told(path: str, write: Write, offset: int) -> None:
     """Writes and syncs until the device is gone, and once more then."""
+    data = mmap.mmap(-1, SIZE)
+    data.write(pattern(offset, SIZE))
     with opened(path, os.O_RDWR) as fd:
         for attempt in range(2):
             deadline = time.monotonic() + 20
             try:
                 while time.monotonic() < deadline:
-                    os.pwritev(fd, [pattern(0, MIB)], 0, RWF_DONTCACHE)
+                    write(fd, data, offset, 0)
                     os.fsync(fd)
             except OSError as error:
                 assert error.errno in GONE, error
@@ -47,14 +54,16 @@ def removed() -> Verdict:
                     path = str(MOUNT / "file")
                     with opened(path):
                         pass
-                with beside(functools.partial(write_until_told, path)):
-                    time.sleep(0.3)
+                with contextlib.ExitStack() as writers:
+                    for number, write in enumerate(INTERFACES.values()):
+                        writers.enter_context(beside(functools.partial(write_until_told, path, write, number * SIZE)))
+                    time.sleep(0.5)
                     (NULL_BLK / "walk" / "power").write_text("0")
                     removals += 1
                 if kind != "bare":
                     run("umount", MOUNT)
     tried(removals == 3 * ROUNDS, "all removals")
-    return Verdict(True, f"{removals} removals, the writers were told of each")
+    return Verdict(True, f"{removals} removals, all writers were told of each")
 
 
 if __name__ == "__main__":
