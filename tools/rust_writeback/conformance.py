@@ -3,8 +3,9 @@
 
 A row is a script in tools/guest/conformance/: its name begins with the promise, its docstring says
 what is tried. It ends with a line of JSON, {"kept": bool, "figures": str}, or was not run. When a row
-takes the guest with it that is the row's result, and the rows after it get a new guest. The command
-fails when Rust breaks a promise, and when a row was not run on either core.
+takes the guest with it that is the row's result. The rows after it get a new guest, and so do those
+after a promise that was broken, for the guest may be, too. The command fails when Rust breaks a
+promise, and when a row was not run on either core.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def judge(output: str, status: int) -> tuple[str, str]:
         kept, figures = told["kept"], str(told["figures"])
     except (ValueError, KeyError, TypeError):
         return NOT_RUN, last
-    if status or not isinstance(kept, bool):
+    if not isinstance(kept, bool) or status != (0 if kept else in_turn.SPOILT):
         return NOT_RUN, f"exited with {status}"
     return KEPT if kept else BROKEN, figures
 

@@ -2,7 +2,7 @@
 """Run scripts in the virtual machine in turn: in one boot, unless one takes the guest with it.
 
 The scripts after such a one get a new guest, and so do those after one that had to be ended, which has
-left the guest as it was just then.
+left the guest as it was just then, or that says that it has spoilt it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from .errors import Failure
 TIMED_OUT = (124, 137)
 """The status of timeout(1), by a signal that a script may heed and by one that it cannot."""
 
+SPOILT = 99
+"""The status of a script that leaves the guest in a state in which others cannot tell anything."""
+
 NO_STATUS = -1
 """The status of a script whose guest has died."""
 
@@ -29,7 +32,7 @@ DRIVER = (
     r" printf '\000begin %s\n' $script;"
     ' echo "guest script: $script" >/dev/kmsg;'
     ' timeout -k 10 $seconds sh -c "$command" "$script"; status=$?; read -r taint </proc/sys/kernel/tainted;'
-    r" printf '\000end %s %s\n' $status $taint; case $status in 124|137) exit;; esac; done"
+    r" printf '\000end %s %s\n' $status $taint; case $status in 124|137|99) exit;; esac; done"
 )
 """Runs the command on each script, whose name is $0 there. A NUL, which no script prints, marks where each
 begins and ends; the console has a line where it begins."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rust_writeback import conformance, vm
+from rust_writeback import conformance, in_turn, vm
 from rust_writeback.conformance import BROKEN, HANG, KEPT, NOT_RUN, WARNED, Result, Row
 from rust_writeback.errors import Failure
 from rust_writeback.guest_tests import Counts
@@ -20,7 +20,9 @@ ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
     ("output", "status", "verdict"),
     [
         (f"a word before\n{KEEPS}\n", 0, KEPT),
-        ('{"kept": false, "figures": "1 of 0"}\n', 0, BROKEN),
+        ('{"kept": false, "figures": "1 of 0"}\n', in_turn.SPOILT, BROKEN),
+        ('{"kept": false, "figures": "1 of 0"}\n', 0, NOT_RUN),
+        (KEEPS, in_turn.SPOILT, NOT_RUN),
         ("", 0, NOT_RUN),
         (KEEPS, 1, NOT_RUN),
         (f"{KEEPS}\nTraceback\n", 0, NOT_RUN),
@@ -38,8 +40,8 @@ def test_what_a_row_says_and_how_it_ends(output: str, status: int, verdict: str)
 Boot = Callable[[Callable[[bytes], None]], int]
 
 
-def script(name: str, said: str, taint: int = 0) -> bytes:
-    return f"\0begin {name}\n{said}\n\0end 0 {taint}\n".encode()
+def script(name: str, said: str, taint: int = 0, status: int = 0) -> bytes:
+    return f"\0begin {name}\n{said}\n\0end {status} {taint}\n".encode()
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
@@ -67,6 +69,18 @@ def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: p
     assert [result.verdict for result in results.values()] == [KEPT, "oops", KEPT]
     assert [problem.split(":")[0] for problem in conformance.problems({"rust": results})] == ["second on Rust"]
     assert not conformance.problems({"c": results})
+
+
+def test_the_rows_after_a_broken_promise_get_a_new_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(stdout: Callable[[bytes], None]) -> int:
+        stdout(script("first", '{"kept": false, "figures": "1 of 0"}', status=in_turn.SPOILT))
+        return in_turn.SPOILT
+
+    def rest(stdout: Callable[[bytes], None]) -> int:
+        stdout(script("second", KEEPS) + script("third", KEEPS))
+        return 0
+
+    assert [result.verdict for result in run(monkeypatch, breaks, rest).values()] == [BROKEN, KEPT, KEPT]
 
 
 def test_a_warning_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
