@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import mmap
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from dontcache import PAGE, RWF_DONTCACHE
 from walk import address_of
@@ -68,7 +69,12 @@ def queue_aio(fd: int, pages: mmap.mmap, offset: int, flags: int = 0) -> list[in
         pointers = (ctypes.POINTER(_Iocb) * depth)(*map(ctypes.pointer, requests))
         events = (_Event * depth)()
         assert _call(SYS_IO_SUBMIT, context, depth, pointers) == depth
-        assert _call(SYS_IO_GETEVENTS, context, depth, depth, events, None) == depth
+        done = 0
+        while done < depth:
+            # What is left to be done of an io_uring interrupts the task.
+            with contextlib.suppress(InterruptedError):
+                place = ctypes.byref(events, done * ctypes.sizeof(_Event))
+                done += _call(SYS_IO_GETEVENTS, context, 1, depth - done, place, None)
     finally:
         _call(SYS_IO_DESTROY, context)
     return [event.res for event in sorted(events, key=lambda event: event.data)]

@@ -60,15 +60,15 @@ def rescuer() -> Verdict:
                 stack.enter_context(no_workers())
                 for other in before:
                     os.pwrite(other, bytes(SIZE), 0)
-                with trace("writeback/writeback_queue_io", "writeback/writeback_single_inode") as lines:
+                with trace("writeback/writeback_single_inode") as lines:
                     write_dontcache(fd, 0, bytes(PAGE))
                     took = waited(lambda fd=fd: cachestat(fd).dirty == 0, BOUND)  # type: ignore[misc]
                     left = sum(cachestat(other).dirty for other in before)
-                    rescued = waited(lambda: any("reason=forker_thread" in line for line in lines()), BOUND)
                 page = os.fstat(fd)
-                told = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: ino={page.st_ino} "
-                by_others = [line for line in lines() if told in line and RESCUER not in line]
-        tried(rescued is not None and not by_others, "a flusher that the rescuer runs")
+                bdi = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: "
+                rescued = any(bdi in line and RESCUER in line for line in lines())
+                by_others = any(f"{bdi}ino={page.st_ino} " in line and RESCUER not in line for line in lines())
+        tried(rescued and not by_others, "a flusher that the rescuer runs")
         # The page may not wait for all that has been dirty for longer.
         kept &= took is not None and left > MANY // 2
         figures.append(f"{kind} {told_wait(took)}, {left} of {MANY} other pages were left")
