@@ -17,7 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,13 @@ def run_core(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str])
     command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH={FOLDERS} python3 -P $0.py 2>&1"
     for boot in in_turn.run(options, FOLDERS.split(":")[0], command, SECONDS, [row.name for row in rows], ended):
         booted = boot.result
+        if boot.complaint:
+            name = boot.complained_in()
+            if name not in results:
+                raise Failure(f"the kernel complained on {core}: {boot.complaint}; see {booted.console}")
+            figures = f"{boot.complaint}; {results[name].figures}"
+            results[name] = replace(results[name], verdict=WARNED, figures=figures)
+            print(f"{CORES[core]}: {name}: {WARNED}: {figures}", flush=True)
         setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
     return {row.name: results[row.name] for row in rows}
 

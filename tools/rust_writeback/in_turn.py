@@ -105,6 +105,12 @@ class Booted:
     complaint: str
     """What the kernel complained about that no script was blamed for, or nothing."""
 
+    def complained_in(self) -> str:
+        """The script that was running when it did, as the console has it; nothing before the first."""
+        before = self.result.console.read_text(errors="replace").partition(self.complaint)[0]
+        begun = re.findall(r"guest script: (\S+)", before)
+        return begun[-1] if begun else ""
+
 
 def run(
     options: vm.VmOptions,

@@ -92,6 +92,22 @@ def test_a_warning_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [result.verdict for result in run(monkeypatch, warns).values()] == [WARNED, KEPT, KEPT]
 
 
+def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    console = tmp_path / "console"
+    lines = ["guest script: first", "guest script: second", "259:0: 7 pages were counted", "guest script: third"]
+    console.write_text("".join(f"[    1.0] {line}\n" for line in lines))
+
+    def boot(options: vm.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+        stdout(b"".join(script(row.name, KEEPS) for row in ROWS))
+        complaint = "259:0: 7 pages were counted"
+        return vm.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, True, 1.0, complaint=complaint)
+
+    monkeypatch.setattr(vm, "run", boot)
+    results = conformance.run_core("rust", ROWS, short=True, setup={})
+    assert [result.verdict for result in results.values()] == [KEPT, WARNED, KEPT]
+    assert "7 pages" in results["second"].figures
+
+
 def test_a_guest_that_runs_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Failure):
         run(monkeypatch, lambda stdout: 0)
