@@ -12,7 +12,7 @@ import os
 import time
 
 from devices import TIMER, null_block
-from dontcache import MIB, MKFS, MOUNT, opened, pattern, run
+from dontcache import MIB, MKFS, MOUNT, PAGE, opened, pattern, run, until
 from interfaces import INTERFACES, Write
 from row import SHORT, Verdict, main, tried
 from walk import NULL_BLK, beside
@@ -24,8 +24,9 @@ GONE = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOSPC, errno.EROFS, errno.E
 """What somebody may hear whose device is gone; the last is what xfs says when it has shut down."""
 
 
-def write_until_told(path: str, write: Write, offset: int) -> None:
+def write_until_told(path: str, write: Write, number: int, begun: mmap.mmap) -> None:
     """Writes and syncs until the device is gone, and once more then."""
+    offset = number * SIZE
     data = mmap.mmap(-1, SIZE)
     data.write(pattern(offset, SIZE))
     with opened(path, os.O_RDWR) as fd:
@@ -35,6 +36,7 @@ def write_until_told(path: str, write: Write, offset: int) -> None:
                 while time.monotonic() < deadline:
                     write(fd, data, offset, 0)
                     os.fsync(fd)
+                    begun[number] = 1
             except OSError as error:
                 assert error.errno in GONE, error
             else:
@@ -54,10 +56,10 @@ def removed() -> Verdict:
                     path = str(MOUNT / "file")
                     with opened(path):
                         pass
-                with contextlib.ExitStack() as writers:
+                with contextlib.ExitStack() as writers, mmap.mmap(-1, PAGE) as begun:
                     for number, write in enumerate(INTERFACES.values()):
-                        writers.enter_context(beside(functools.partial(write_until_told, path, write, number * SIZE)))
-                    time.sleep(0.5)
+                        writers.enter_context(beside(functools.partial(write_until_told, path, write, number, begun)))
+                    until(lambda: sum(begun[:]) == len(INTERFACES), 20, "all writers begin")
                     (NULL_BLK / "walk" / "power").write_text("0")
                     removals += 1
                 if kind != "bare":
