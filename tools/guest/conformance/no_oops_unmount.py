@@ -21,10 +21,12 @@ SECONDS = 0.5
 
 def write_for_a_while(path: Path) -> None:
     """Writes the file again and again."""
-    deadline = time.monotonic() + SECONDS
+    data = pattern(0, SIZE)
     with opened(path) as fd:
+        write_dontcache(fd, 0, data)
+        deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            write_dontcache(fd, 0, pattern(0, SIZE))
+            write_dontcache(fd, 0, data)
 
 
 def unmount() -> Verdict:
