@@ -32,7 +32,8 @@ DRIVER = (
     r" printf '\000begin %s\n' $script;"
     ' echo "guest script: $script" >/dev/kmsg;'
     ' timeout -k 10 $seconds sh -c "$command" "$script"; status=$?; read -r taint </proc/sys/kernel/tainted;'
-    r" printf '\000end %s %s\n' $status $taint; case $status in 124|137|99) exit;; esac; done"
+    r" printf '\000end %s %s\n' $status $taint;"
+    f" case $status in {'|'.join(map(str, (*TIMED_OUT, SPOILT)))}) exit;; esac; done"
 )
 """Runs the command on each script, whose name is $0 there. A NUL, which no script prints, marks where each
 begins and ends; the console has a line where it begins."""
