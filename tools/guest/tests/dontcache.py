@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import mmap
 import os
 import re
@@ -12,7 +13,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 RWF_DONTCACHE = 0x80
@@ -103,6 +104,11 @@ def sync(fd: int) -> int:
     except OSError as error:
         return error.errno or 0
     return 0
+
+
+def fsync_tells(files: Iterable[int]) -> list[str]:
+    """The names of the errors of an fsync of each, or none."""
+    return [errno.errorcode.get(sync(file), "none") for file in files]
 
 
 def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import random
@@ -21,6 +20,7 @@ from dontcache import (
     cached_pages,
     core,
     counter,
+    fsync_tells,
     opened,
     sync,
     until,
@@ -56,7 +56,7 @@ def error_told_once(kind: str) -> None:
         assert sync(fd) == 0, "a device that is well fails"
         with disk.failing(*sectors(fd, kind, BAD)):
             write_dontcache(fd, 0, data)
-            told = [errno.errorcode.get(sync(file), "none") for file in (fd, fd, other, other)]
+            told = fsync_tells((fd, fd, other, other))
         assert told == ["EIO", "none", "EIO", "none"], f"fsync told {told}"
         until(lambda: counter(disk.device) == (0, 0), 5, f"the counter is {counter(disk.device)}")
         write_dontcache(fd, 0, data)

@@ -14,7 +14,7 @@ import random
 import re
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +30,9 @@ from dontcache import (
     core,
     counter,
     file_system,
+    fsync_tells,
     opened,
     run,
-    sync,
     trace,
     until,
     within,
@@ -297,14 +297,9 @@ def quiet(node: str, files: dict[str, int]) -> None:
     until(lambda: len(set(counter(node))) == 1, 10, f"the counter is {counter(node)}")
 
 
-def names_of(errors: Iterable[int]) -> list[str]:
-    """The names of errors, or of none."""
-    return [errno.errorcode.get(error, "none") for error in errors]
-
-
 def heard_once(listeners: dict[str, int]) -> None:
     """Whoever had a file open all the time, and has not synced it, hears once that its data is lost."""
-    told = {name: names_of([sync(fd), sync(fd)]) for name, fd in listeners.items()}
+    told = {name: fsync_tells([fd, fd]) for name, fd in listeners.items()}
     assert all(names == ["EIO", "none"] for names in told.values()), f"fsync told {told}"
 
 
@@ -374,12 +369,11 @@ def told_once(inject: Callable[[str, Sectors], Injected], device: Device, kind: 
                 os.sync()
                 with inject(node, [sectors(fd, kind, MIB)]) as count:
                     os.pwritev(fd, [random.Random(7).randbytes(2 * MIB)], 0, flags)
-                    told = [sync(fd)]
+                    told = fsync_tells([fd])
                     injected = count()
-                told += [sync(fd), sync(other), sync(other)]
+                told += fsync_tells([fd, other, other])
             assert injected > 0, "nothing failed"
-            names = names_of(told)
-            assert names == ["EIO", "none", "EIO", "none"], f"fsync of the {name} file told {names}"
+            assert told == ["EIO", "none", "EIO", "none"], f"fsync of the {name} file told {told}"
         usable(MOUNT)
         os.sync()
         until(lambda: counter(node) == (0, 0), 10, f"the counter is {counter(node)}")
