@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Page faults that look up what a DONTCACHE writer is about to count, and the flusher about to clean."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import random
+import time
+from pathlib import Path
+
+from dontcache import PAGE, cached_pages, file_system, opened, write_dontcache
+from exactness import told
+from row import SHORT, Verdict, main, synced_counter, tried
+from walk import beside
+
+SECONDS = 3 if SHORT else 10
+PAGES = 64
+
+
+def fault(path: Path, deadline: float) -> None:
+    """Stores through a mapping into the page that has come last, at once or somewhat later."""
+    faults = 0
+    random.seed(1)
+    with opened(path) as fd, mmap.mmap(fd, PAGES * PAGE) as mapping:
+        while time.monotonic() < deadline:
+            cached = cached_pages(fd)
+            if cached:
+                # The moment is a matter of luck.
+                for _ in range(random.randrange(30)):
+                    pass
+                mapping[(cached - 1) * PAGE] = 1
+                mapping.madvise(mmap.MADV_DONTNEED)
+                faults += 1
+    assert faults > SECONDS, f"{faults} page faults"
+
+
+def lookups() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root, opened(root / "file") as fd:
+            os.ftruncate(fd, PAGES * PAGE)
+            deadline = time.monotonic() + SECONDS
+            rounds = 0
+            with beside(functools.partial(fault, root / "file", deadline)):
+                while time.monotonic() < deadline:
+                    for page in range(PAGES):
+                        write_dontcache(fd, page * PAGE, bytes(PAGE))
+                    os.fdatasync(fd)
+                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                    rounds += 1
+            end = synced_counter()
+        kept &= end[0] == 0
+        figures.append(f"{kind} {rounds * PAGES} writes, synced {told(end)}")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(lookups)
