@@ -165,13 +165,12 @@ impl BdiWriteback {
     }
 
     /// Has the flusher see to the dirty dropbehind pages when it runs next, as if it had left them.
+    /// A full barrier.
     ///
     /// Context: any.
     #[inline]
     pub fn leave_dontcache(&self) {
-        if !self.test(WbState::DontcacheLeft) {
-            self.test_and_set(WbState::DontcacheLeft);
-        }
+        self.test_and_set(WbState::DontcacheLeft);
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of writers and the flusher: no page that was dirtied before a kick is missed
-//! by the round that follows. Run with `RUSTFLAGS="--cfg loom"`.
+//! Every interleaving of writers, of pages that come from another wb, and of the flusher: no page
+//! that was dirtied before a kick, or that came, is missed by the round that follows. Run with
+//! `RUSTFLAGS="--cfg loom"`.
 //!
 //! Each mutant breaks one order that the protocol depends on; the model has to find it.
 
@@ -22,16 +23,27 @@ enum Mutant {
     ClearAfterSum,
     /// The writer looks at the bit without having ordered its counting before.
     NoBarrier,
+    /// Who finds it noted that pages are left orders nothing.
+    NoBarrierIfNoted,
 }
 
 struct Model {
     mutant: Mutant,
     pending: AtomicBool,
+    left: AtomicBool,
     /// Dirtied pages, one counter a writer, as the kernel has one a CPU.
     dirtied: [AtomicI64; WRITERS],
     /// Pages that a round of the flusher covered.
     written: AtomicI64,
     wakeups: AtomicUsize,
+}
+
+/// A read-modify-write that is a full barrier, as those of the kernel are.
+fn swap(bit: &AtomicBool, value: bool) -> bool {
+    fence(Ordering::SeqCst);
+    let was = bit.swap(value, Ordering::AcqRel);
+    fence(Ordering::SeqCst);
+    was
 }
 
 impl Wb for Model {
@@ -50,24 +62,21 @@ impl Wb for Model {
     }
 
     fn test_and_set_pending(&self) -> bool {
-        fence(Ordering::SeqCst);
-        let was = self.pending.swap(true, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
-        was
+        swap(&self.pending, true)
     }
 
     fn test_and_clear_pending(&self) -> bool {
-        fence(Ordering::SeqCst);
-        let was = self.pending.swap(false, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
-        was
+        swap(&self.pending, false)
     }
 
-    // The flusher alone looks at what is left: nothing to interleave.
-    fn set_left(&self) {}
+    fn set_left(&self) {
+        if self.mutant != Mutant::NoBarrierIfNoted || !self.left.load(Ordering::Relaxed) {
+            swap(&self.left, true);
+        }
+    }
 
     fn take_left(&self) -> bool {
-        false
+        self.left.load(Ordering::Relaxed) && swap(&self.left, false)
     }
 
     fn dontcache_dirty(&self) -> i64 {
@@ -85,6 +94,7 @@ impl Model {
         Self {
             mutant,
             pending: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             dirtied: [const { () }; WRITERS].map(|()| AtomicI64::new(0)),
             written: AtomicI64::new(0),
             wakeups: AtomicUsize::new(0),
@@ -96,6 +106,11 @@ impl Model {
         if kick(self) {
             self.wakeups.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn one_page_comes(&self, cpu: usize) {
+        self.dirtied[cpu].fetch_add(1, Ordering::Relaxed);
+        self.set_left();
     }
 
     fn flusher_round(&self) {
@@ -145,6 +160,25 @@ fn check(mutant: Mutant) {
     });
 }
 
+/// Pages come while others are left and somebody writes. Whoever has moved their inode wakes the
+/// flusher, which does not rest in between: it looks between two portions of other work.
+fn check_coming(mutant: Mutant) {
+    loom::model(move || {
+        let model = Arc::new(Model::new(mutant));
+        model.one_page_comes(0);
+        let others = [Model::write_one_page, Model::one_page_comes].map(|action| {
+            let model = model.clone();
+            thread::spawn(move || action(&model, 1))
+        });
+        model.flusher_round();
+        for other in others {
+            other.join().unwrap();
+        }
+        model.flusher_round();
+        assert_eq!(model.dontcache_dirty(), 0, "a page that came was missed");
+    });
+}
+
 #[test]
 fn no_page_is_missed() {
     check(Mutant::None);
@@ -160,4 +194,15 @@ fn a_request_taken_after_the_sum_is_caught() {
 #[should_panic(expected = "a page dirtied before a kick was missed")]
 fn a_missing_barrier_is_caught() {
     check(Mutant::NoBarrier);
+}
+
+#[test]
+fn no_page_that_comes_is_missed() {
+    check_coming(Mutant::None);
+}
+
+#[test]
+#[should_panic(expected = "a page that came was missed")]
+fn a_missing_barrier_where_pages_are_left_is_caught() {
+    check_coming(Mutant::NoBarrierIfNoted);
 }

@@ -35,10 +35,13 @@ pub trait Wb {
     /// Takes the pending request and says whether there was one. A full barrier.
     fn test_and_clear_pending(&self) -> bool;
 
-    /// Notes that pages of a kick are left (`WB_dontcache_left`). Only the flusher looks at it.
+    /// Notes that dirty dropbehind pages are to be written without a kick (`WB_dontcache_left`):
+    /// the flusher has left them, or they have come with an inode from another wb, and the caller
+    /// has counted them here. A full barrier even if it was noted before: whoever takes the note
+    /// afterwards sees them counted.
     fn set_left(&self);
 
-    /// Takes that note, and says whether there was one.
+    /// Takes that note, and says whether there was one. A full barrier if there was.
     fn take_left(&self) -> bool;
 
     /// The exact sum of the counter of dirty dropbehind pages. Below zero if it has drifted.
