@@ -382,7 +382,7 @@ def told_once(inject: Callable[[str, Sectors], Injected], device: Device, kind: 
 def bounded(case: Callable[[], None]) -> None:
     """A case that may hang, on a kernel that has faults."""
     if not (KERNEL / "failslab").exists():
-        raise ktap.Skip("the kernel injects no faults; that of SANITIZE=lockdep does")
+        raise ktap.Skip("the kernel injects no faults; those of make test SANITIZE=NAME do")
     if core() == "c":
         raise ktap.Skip("the C core's count stays behind where buffered writers are at work")
     within(DEADLINE, case)
