@@ -33,6 +33,7 @@ from dontcache import (
     fsync_tells,
     opened,
     run,
+    sanitizer,
     trace,
     until,
     within,
@@ -354,6 +355,8 @@ def survives(fault: Fault, kind: str) -> None:
         faults.append(one_round(fault, kind))
         pages.append(used())
     print(f"# faults {faults}, pages in use after each round {pages}", flush=True)
+    if sanitizer() == "kasan":
+        return  # it keeps what was freed for a while, until that is a 32nd of the memory
     for name in ("all", "slab"):
         lost = min(after[name] - before[name] for before, after in itertools.pairwise(pages))
         assert lost < LOST_PAGES, f"each round loses {lost} pages or more ({name})"
