@@ -9,6 +9,7 @@
 #include <linux/pagemap.h>
 #include <linux/percpu_counter.h>
 #include <linux/rust_dontcache.h>
+#include <linux/rust_dropbehind.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -57,7 +58,8 @@ static unsigned long mapping_dontcache_dirty(struct address_space *mapping)
 
 	xas_lock_irq(&xas);
 	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
-		if (folio_test_dirty(folio) && folio_test_dropbehind(folio))
+		/* With DAX an entry is no folio. */
+		if (!xa_is_value(folio) && folio_is_dontcache_dirty(folio))
 			nr += folio_nr_pages(folio);
 		if (++visited % XA_CHECK_SCHED)
 			continue;

@@ -51,7 +51,8 @@ static enum rust_dontcache rust_find_dontcache(struct address_space *mapping,
 	xas_lock_irq(&xas);
 	clear_bit(AS_DONTCACHE_DIRTY, &mapping->flags);
 	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
-		if (folio_is_dontcache_dirty(folio)) {
+		/* With DAX an entry is no folio. */
+		if (!xa_is_value(folio) && folio_is_dontcache_dirty(folio)) {
 			has = RUST_DONTCACHE_FOUND;
 			break;
 		}
