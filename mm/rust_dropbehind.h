@@ -7,6 +7,7 @@
 #define _LINUX_RUST_DROPBEHIND_H
 
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/rust_dontcache.h>
 
 #ifdef CONFIG_RUST_WRITEBACK
@@ -61,18 +62,48 @@ static inline void rust_drop_if_left(struct folio *folio)
 
 /*
  * @folio was looked up in @mapping, which takes dropbehind from it unless the
- * lookup was one of DONTCACHE. Without it, other than in C, the flags are only
- * read.
+ * lookup was one of DONTCACHE or, other than in C, for a lock alone: who seeks
+ * to truncate it does not want to keep it. A folio without dropbehind has its
+ * flags read only, other than in C again.
  */
 static __always_inline bool
 rust_filemap_claim(struct folio *folio, struct address_space *mapping,
-		   bool dontcache)
+		   fgf_t fgp_flags)
 {
 	if (!rust_writeback_active())
 		return false;
-	if (!dontcache && folio_test_dropbehind(folio))
+	if (!(fgp_flags & FGP_DONTCACHE) && folio_test_dropbehind(folio) &&
+	    fgp_flags != FGP_LOCK)
 		rust_dontcache_claim(folio, mapping);
 	return true;
+}
+
+/*
+ * The write of @iocb begins behind the end of its file, and the file system
+ * zeroes the rest of the block there: a DONTCACHE write does not claim it. The
+ * caller holds the inode's lock, so nobody else has anything zeroed meanwhile.
+ */
+static inline struct address_space *rust_begin_extend(const struct kiocb *iocb)
+{
+	struct address_space *mapping = iocb->ki_filp->f_mapping;
+
+	if (!rust_writeback_active() || !(iocb->ki_flags & IOCB_DONTCACHE) ||
+	    (iocb->ki_flags & IOCB_DIRECT))
+		return NULL;
+	set_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
+	return mapping;
+}
+
+static inline void rust_end_extend(struct address_space *mapping)
+{
+	if (mapping)
+		clear_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
+}
+
+/* Whether what is zeroed in @mapping is that of such a write. */
+static inline bool rust_dontcache_extends(struct address_space *mapping)
+{
+	return test_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
 }
 
 /* @folio moves to @newfolio. Nobody else has a reference on either. */
@@ -95,7 +126,21 @@ static inline void rust_drop_if_left(struct folio *folio)
 
 static inline bool rust_filemap_claim(struct folio *folio,
 				      struct address_space *mapping,
-				      bool dontcache)
+				      fgf_t fgp_flags)
+{
+	return false;
+}
+
+static inline struct address_space *rust_begin_extend(const struct kiocb *iocb)
+{
+	return NULL;
+}
+
+static inline void rust_end_extend(struct address_space *mapping)
+{
+}
+
+static inline bool rust_dontcache_extends(struct address_space *mapping)
 {
 	return false;
 }
@@ -106,5 +151,10 @@ static inline void rust_migrate_dropbehind(struct folio *newfolio,
 }
 
 #endif /* CONFIG_RUST_WRITEBACK */
+
+/* CLASS(rust_dontcache_extend, extend)(iocb): for as long as the scope lasts */
+DEFINE_CLASS(rust_dontcache_extend, struct address_space *,
+	     rust_end_extend(_T), rust_begin_extend(iocb),
+	     const struct kiocb *iocb)
 
 #endif /* _LINUX_RUST_DROPBEHIND_H */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Pages that somebody else has read, mapped or written between the write and its writeback stay."""
+"""Pages that somebody else has read, spliced, mapped or written between the write and its writeback stay."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from exactness import PIECE
 from row import Verdict, main, tried, waited
 
 PAGES = PIECE // PAGE
-OTHERS = ("read", "mapped", "written")
+OTHERS = ("read", "mapped", "written", "spliced")
 """What is done to the first pages of each piece but the last."""
 
 
 def not_others() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
-        with file_system(kind) as root, opened(root / "file") as fd:
+        with file_system(kind) as root, opened(root / "file") as fd, opened(os.devnull, os.O_WRONLY) as null:
             with flusher_held():
-                for offset in range(0, 4 * PIECE, PIECE):
+                for offset in range(0, 5 * PIECE, PIECE):
                     write_dontcache(fd, offset, bytes(PIECE))
                 os.pread(fd, PAGE, 0)
                 with mmap.mmap(fd, PIECE, offset=PIECE) as mapping:
                     mapping[0]  # maps the page
                 os.pwrite(fd, b"ordinary", 2 * PIECE)
-                tried(cached_pages(fd) == 4 * PAGES, "pages that are all there before they are written")
+                os.sendfile(null, fd, 3 * PIECE, PAGE)
+                tried(cached_pages(fd) == 5 * PAGES, "pages that are all there before they are written")
             os.fsync(fd)
             # Pages of a folio go or stay together, so that one page says it of them.
-            waited(lambda: cached_pages(fd, PIECE, 3 * PIECE) == 0, 5)
+            waited(lambda: cached_pages(fd, PIECE, 4 * PIECE) == 0, 5)
             time.sleep(0.1)
             stay = {name: cached_pages(fd, PAGE, number * PIECE) for number, name in enumerate(OTHERS)}
-            own = cached_pages(fd, PIECE, 3 * PIECE)
+            own = cached_pages(fd, PIECE, 4 * PIECE)
         kept &= all(stay.values()) and not own
         words = ", ".join(f"{name} {'stays' if pages else 'is gone'}" for name, pages in stay.items())
         figures.append(f"{kind} what was {words}; {own} of the writer's own pages left")
@@ -42,4 +43,4 @@ def not_others() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(not_others)
+    main(not_others, breaks_c=True)

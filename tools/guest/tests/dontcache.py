@@ -55,9 +55,9 @@ def sanitizer() -> str:
 
 
 @contextlib.contextmanager
-def file_system(kind: str, device: str = NVME) -> Iterator[Path]:
-    """A fresh file system of this kind on the device."""
-    run(*MKFS[kind], device)
+def file_system(kind: str, device: str = NVME, *options: object) -> Iterator[Path]:
+    """A fresh file system of this kind on the device, made with these options, too."""
+    run(*MKFS[kind], *options, device)
     MOUNT.mkdir(exist_ok=True)
     run("mount", "-t", kind, device, MOUNT)
     try:

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Writes that begin behind the end of their file, of which the block there is zeroed: dirty yet, or on the drive."""
+
+from __future__ import annotations
+
+import os
+
+from dontcache import MIB, NVME, file_system, opened, write_dontcache
+from row import KIB, Verdict, main
+from test_dontcache_devices import pages_left
+
+END, BEHIND = 1234, 100_000
+"""Neither is aligned to a block."""
+SECONDS = 2
+
+
+def behind_end() -> Verdict:
+    left = {}
+    for kind, *options in (("ext4",), ("ext4", "-b", KIB), ("xfs",)):
+        with file_system(kind, NVME, *options) as root:
+            for name in ("dirty", "on the drive"):
+                with opened(root / name) as fd:
+                    write_dontcache(fd, 0, bytes(END))
+                    if name == "on the drive":
+                        os.fsync(fd)
+                    write_dontcache(fd, BEHIND, bytes(END))
+                    os.fsync(fd)
+                    left[" ".join(map(str, (kind, *options, name)))] = pages_left(fd, MIB, SECONDS)
+    figures = ", ".join(f"{case} {pages}" for case, pages in left.items())
+    return Verdict(not any(left.values()), f"pages left: {figures}")
+
+
+if __name__ == "__main__":
+    main(behind_end, breaks_c=True)

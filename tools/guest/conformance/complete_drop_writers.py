@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""DONTCACHE writers of the same pages, beside syncs of them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import random
+import time
+from collections.abc import Callable
+
+from devices import nvme, target
+from dontcache import MIB, PAGE, write_dontcache
+from row import KIB, SHORT, Verdict, main
+from test_dontcache_devices import pages_left
+from walk import beside
+
+SECONDS = 3 if SHORT else 20
+SIZE = MIB
+LENGTHS = (100, PAGE, 64 * KIB)
+PATIENCE = 2
+"""Seconds until what is cached has to be called left."""
+
+
+def write(fd: int) -> None:
+    length = random.choice(LENGTHS)
+    write_dontcache(fd, random.randrange(SIZE - length), bytes(length))
+
+
+def repeat(fd: int, seed: int, action: Callable[[int], None]) -> None:
+    """Again and again."""
+    random.seed(seed)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        action(fd)
+
+
+def writers() -> Verdict:
+    left = {}
+    for kind in ("bare", "ext4", "xfs"):
+        with nvme() as node, target(kind, node) as fd:
+            with contextlib.ExitStack() as stack:
+                for seed, action in enumerate((write, write, write, os.fdatasync)):
+                    stack.enter_context(beside(functools.partial(repeat, fd, seed, action)))
+            os.fsync(fd)
+            left[kind] = pages_left(fd, SIZE, PATIENCE)
+    return Verdict(not any(left.values()), "pages left: " + ", ".join(f"{kind} {pages}" for kind, pages in left.items()))
+
+
+if __name__ == "__main__":
+    main(writers, breaks_c=True)
