@@ -25,9 +25,10 @@ use kernel::{
 #[export]
 pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_space) {
     // SAFETY: The caller promises a live page cache.
-    let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
-    let section = inode.wb_section();
-    if !section.wb().is_some_and(kick) {
+    let mapping = unsafe { AddressSpace::from_raw(mapping) };
+    let section = mapping.host().wb_section();
+    let kicked = |wb| kick(wb, || mapping.has_dirty_pages());
+    if !section.wb().is_some_and(kicked) {
         return;
     }
     if let Some(wb) = section.into_ref() {

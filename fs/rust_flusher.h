@@ -192,15 +192,15 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 }
 
 /*
- * Between two portions of other work, so that long work delays no kick, and
- * nothing that the last one left. Work for one super block is for sync(): it
- * goes by the time at which inodes were dirtied, which a round in the middle
- * would change, and has an end.
+ * Between two works, and between two portions of @work, so that neither many
+ * nor long ones delay a kick, or what the last one left. Work for one super
+ * block is for sync(): it goes by the time at which inodes were dirtied, which
+ * a round in the middle would change, and has an end.
  */
 static void rust_wb_serve_kick(struct bdi_writeback *wb,
 			       struct wb_writeback_work *work)
 {
-	if (rust_writeback_active() && !work->sb &&
+	if (rust_writeback_active() && !(work && work->sb) &&
 	    (test_bit(WB_start_dontcache, &wb->state) ||
 	     test_bit(WB_dontcache_left, &wb->state)))
 		rust_wb_check_start_dontcache(wb);
@@ -236,15 +236,17 @@ static void rust_wb_heal(struct bdi_writeback *wb)
  * The flusher is about to rest. Pages that it has not written for a kick, or
  * that have come with an inode from another wb, are tried again soon; at
  * leisure if they cannot be written, as after a shutdown of their file system.
- * No periodic writeback is needed for any of it.
+ * Some may be counted although nothing is dirty: somebody has dirtied their
+ * inode, and not put it into a list yet. No periodic writeback is needed for
+ * any of it.
  */
 static void rust_wb_look_again(struct bdi_writeback *wb)
 {
 	if (!rust_writeback_active())
 		return;
-	if (!wb_has_dirty_io(wb)) {
+	if (!wb_has_dirty_io(wb))
 		rust_wb_heal(wb);
-	} else if (rust_wb_leave(wb)) {
+	if (rust_wb_leave(wb)) {
 		long delay = test_bit(WB_dontcache_stuck, &wb->state) ?
 			     RUST_DONTCACHE_STUCK : RUST_DONTCACHE_AGAIN;
 

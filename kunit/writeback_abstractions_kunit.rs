@@ -67,10 +67,10 @@ mod tests {
     #[test]
     fn a_kick_needs_dirty_io_and_is_consumed_once() -> Result {
         let wb = idle_wb();
-        assert!(!kick(wb));
+        assert!(!kick(wb, || false));
         assert!(!wb.test_and_set(WbState::HasDirtyIo));
-        assert!(kick(wb));
-        assert!(!kick(wb));
+        assert!(kick(wb, || false));
+        assert!(!kick(wb, || false));
         wb.add_dontcache_dirty(3);
         assert_eq!(consume(wb), 3);
         assert_eq!(consume(wb), 0);

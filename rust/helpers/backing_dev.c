@@ -27,6 +27,12 @@ rust_helper_mapping_can_writeback(struct address_space *mapping)
 }
 
 __rust_helper bool
+rust_helper_mapping_dirty_tagged(const struct address_space *mapping)
+{
+	return mapping_tagged(mapping, PAGECACHE_TAG_DIRTY);
+}
+
+__rust_helper bool
 rust_helper_mapping_writeback_tagged(const struct address_space *mapping)
 {
 	return mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of writers, of pages that come from another wb, and of the flusher: no page
-//! that was dirtied before a kick, or that came, is missed by the round that follows. Run with
-//! `RUSTFLAGS="--cfg loom"`.
+//! Every interleaving of writers, of pages that come from another wb, of an inode that gets into the
+//! flusher's lists, and of the flusher: no page that was dirtied before a kick, or that came, is
+//! missed by the round that follows. Run with `RUSTFLAGS="--cfg loom"`.
 //!
 //! Each mutant breaks one order that the protocol depends on; the model has to find it.
 
@@ -11,7 +11,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::Arc;
 use loom::thread;
-use writeback::kick::{consume, kick, Wb};
+use writeback::kick::{consume, kick, leave, Wb};
 
 const WRITERS: usize = 2;
 
@@ -25,12 +25,18 @@ enum Mutant {
     NoBarrier,
     /// Who finds it noted that pages are left orders nothing.
     NoBarrierIfNoted,
+    /// The writer asks the wb alone whether anything is dirty.
+    NoLookAtPages,
+    /// A flusher that finds no dirty inode rests, whatever is counted.
+    RestsWithoutInodes,
 }
 
 struct Model {
     mutant: Mutant,
     pending: AtomicBool,
     left: AtomicBool,
+    /// The inode of all pages is in the flusher's lists.
+    listed: AtomicBool,
     /// Dirtied pages, one counter a writer, as the kernel has one a CPU.
     dirtied: [AtomicI64; WRITERS],
     /// Pages that a round of the flusher covered.
@@ -54,7 +60,7 @@ impl Wb for Model {
     }
 
     fn has_dirty_io(&self) -> bool {
-        true
+        self.listed.load(Ordering::Relaxed)
     }
 
     fn is_pending(&self) -> bool {
@@ -95,6 +101,7 @@ impl Model {
             mutant,
             pending: AtomicBool::new(false),
             left: AtomicBool::new(false),
+            listed: AtomicBool::new(true),
             dirtied: [const { () }; WRITERS].map(|()| AtomicI64::new(0)),
             written: AtomicI64::new(0),
             wakeups: AtomicUsize::new(0),
@@ -103,7 +110,8 @@ impl Model {
 
     fn write_one_page(&self, cpu: usize) {
         self.dirtied[cpu].fetch_add(1, Ordering::Relaxed);
-        if kick(self) {
+        // The page that was just dirtied, by the same thread.
+        if kick(self, || self.mutant != Mutant::NoLookAtPages) {
             self.wakeups.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -125,6 +133,19 @@ impl Model {
             consume(self)
         };
         self.written.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// The flusher runs and rests: whether it will run again by itself.
+    fn flusher_run(&self) -> bool {
+        let pages = consume(self);
+        let listed = self.has_dirty_io();
+        if listed {
+            self.written.fetch_add(pages, Ordering::Relaxed);
+        } else {
+            // Others have written whatever this is for, or it is not to be found yet.
+            consume(self);
+        }
+        (listed || self.mutant != Mutant::RestsWithoutInodes) && leave(self)
     }
 }
 
@@ -179,6 +200,31 @@ fn check_coming(mutant: Mutant) {
     });
 }
 
+/// Somebody has dirtied the inode, which is not in a list yet, when a writer finds it dirty and
+/// leaves the rest to him.
+fn check_unlisted(mutant: Mutant) {
+    loom::model(move || {
+        let model = Arc::new(Model::new(mutant));
+        model.listed.store(false, Ordering::Relaxed);
+        let lister = {
+            let model = model.clone();
+            thread::spawn(move || model.listed.store(true, Ordering::Relaxed))
+        };
+        let writer = {
+            let model = model.clone();
+            thread::spawn(move || model.write_one_page(0))
+        };
+        let woken = || model.wakeups.swap(0, Ordering::AcqRel) > 0;
+        let again = woken() && model.flusher_run();
+        lister.join().unwrap();
+        writer.join().unwrap();
+        if woken() || again {
+            model.flusher_run();
+        }
+        assert_eq!(model.dontcache_dirty(), 0, "a page was left to rest");
+    });
+}
+
 #[test]
 fn no_page_is_missed() {
     check(Mutant::None);
@@ -205,4 +251,21 @@ fn no_page_that_comes_is_missed() {
 #[should_panic(expected = "a page that came was missed")]
 fn a_missing_barrier_where_pages_are_left_is_caught() {
     check_coming(Mutant::NoBarrierIfNoted);
+}
+
+#[test]
+fn no_page_of_an_inode_that_is_not_listed_yet_is_missed() {
+    check_unlisted(Mutant::None);
+}
+
+#[test]
+#[should_panic(expected = "a page was left to rest")]
+fn a_kick_that_asks_the_wb_alone_is_caught() {
+    check_unlisted(Mutant::NoLookAtPages);
+}
+
+#[test]
+#[should_panic(expected = "a page was left to rest")]
+fn a_flusher_that_rests_with_pages_is_caught() {
+    check_unlisted(Mutant::RestsWithoutInodes);
 }

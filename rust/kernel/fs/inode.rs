@@ -120,6 +120,15 @@ impl AddressSpace {
         unsafe { bindings::mapping_can_writeback(self.as_raw()) }
     }
 
+    /// Whether any of its pages is dirty. May change at any time.
+    ///
+    /// C counterpart: `mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)`.
+    #[inline]
+    pub fn has_dirty_pages(&self) -> bool {
+        // SAFETY: The page cache is live by the type invariants; the tag is read in one word.
+        unsafe { bindings::mapping_dirty_tagged(self.as_raw()) }
+    }
+
     /// Notes that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`): the flusher seeks
     /// what a kick is for in such page caches only.
     ///
@@ -146,9 +155,7 @@ impl AddressSpace {
     /// C counterpart: `filemap_flush_range()`.
     #[inline]
     pub fn flush_range(&self, range: Written) {
-        // SAFETY: The page cache and its inode are live by the type invariants, and the range is
-        // one of bytes that a file can have.
-        unsafe { bindings::filemap_flush_range(self.as_raw(), range.first(), range.last()) };
+        self.flush(range, c_long::MAX);
     }
 
     /// The same for no more pages than it takes to hold `range`. A folio is written whole.
@@ -156,14 +163,18 @@ impl AddressSpace {
     /// Context: sleeps.
     #[inline]
     pub fn flush_range_as_many(&self, range: Written) {
-        let pages = range.pages(PAGE_SHIFT as u32);
-        // SAFETY: As in `flush_range()`; `pages` is above zero.
+        self.flush(range, range.pages(PAGE_SHIFT as u32) as c_long);
+    }
+
+    fn flush(&self, range: Written, pages: c_long) {
+        // SAFETY: The page cache and its inode are live by the type invariants, and the range is
+        // one of bytes that a file can have. `pages` is above zero.
         unsafe {
             bindings::rust_filemap_flush_range_nr(
                 self.as_raw(),
                 range.first(),
                 range.last(),
-                pages as c_long,
+                pages,
             );
         }
     }

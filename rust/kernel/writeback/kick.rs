@@ -54,11 +54,15 @@ pub trait Wb {
 /// test in front of the atomic operation keeps the cache line shared while a request is pending,
 /// and comes first of all because that is what most writers find.
 ///
-/// C counterpart: the section of `filemap_dontcache_kick_writeback()`.
+/// `has_dirty_pages` says whether the inode that was written to has any. It is asked where the wb
+/// has no dirty inode: somebody else may have dirtied that inode just before, and not have put it into
+/// the flusher's lists yet.
+///
+/// C counterpart: the section of `filemap_dontcache_kick_writeback()`, which asks the wb alone.
 #[inline(always)]
-pub fn kick(wb: &impl Wb) -> bool {
+pub fn kick(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
     wb.order_after_dirtying();
-    !wb.is_pending() && wb.has_dirty_io() && !wb.test_and_set_pending()
+    !wb.is_pending() && (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending()
 }
 
 /// Takes the request, and says how many pages the flusher is to write for it or for what an earlier
@@ -152,7 +156,7 @@ mod tests {
             dirty_io: true,
             ..Recorder::default()
         };
-        assert!(kick(&wb));
+        assert!(kick(&wb, || false));
         assert!(wb.pending.get());
         assert_eq!(*wb.calls.borrow(), ["order", "test", "dirty_io", "set"]);
     }
@@ -164,15 +168,31 @@ mod tests {
             pending: Cell::new(true),
             ..Recorder::default()
         };
-        assert!(!kick(&wb));
+        assert!(!kick(&wb, || false));
         assert_eq!(*wb.calls.borrow(), ["order", "test"]);
     }
 
     #[test]
     fn nothing_dirty_needs_no_flusher() {
         let wb = Recorder::default();
-        assert!(!kick(&wb));
+        assert!(!kick(&wb, || false));
         assert!(!wb.pending.get());
+    }
+
+    #[test]
+    fn dirty_pages_of_no_listed_inode_need_it() {
+        let wb = Recorder::default();
+        assert!(kick(&wb, || true));
+        assert_eq!(*wb.calls.borrow(), ["order", "test", "dirty_io", "set"]);
+    }
+
+    #[test]
+    fn where_an_inode_is_listed_no_page_is_asked_for() {
+        let wb = Recorder {
+            dirty_io: true,
+            ..Recorder::default()
+        };
+        assert!(kick(&wb, || unreachable!()));
     }
 
     #[test]
@@ -204,9 +224,9 @@ mod tests {
             dirty: 1,
             ..Recorder::default()
         };
-        assert!(kick(&wb));
+        assert!(kick(&wb, || false));
         assert_eq!(consume(&wb), 1);
-        assert!(kick(&wb));
+        assert!(kick(&wb, || false));
         assert_eq!(consume(&wb), 1);
         assert_eq!(consume(&wb), 0);
     }
@@ -229,7 +249,7 @@ mod tests {
             dirty: 7,
             ..Recorder::default()
         };
-        assert!(leave(&wb) && kick(&wb));
+        assert!(leave(&wb) && kick(&wb, || false));
         assert_eq!(consume(&wb), 7);
         assert_eq!(consume(&wb), 0);
     }

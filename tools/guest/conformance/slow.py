@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import fcntl
+import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from devices import TIMER
-from dontcache import MIB
+from dontcache import MIB, opened
 from row import KIB
 from walk import SECTOR, NullBlock
 
@@ -24,3 +29,41 @@ def slow_drive() -> AbstractContextManager[NullBlock]:
         DISK_MIB, SECTOR, irqmode=TIMER, completion_nsec=nanoseconds, poll_queues=0, submit_queues=1, hw_queue_depth=1,
         max_sectors=REQUEST // SECTOR,
     )  # fmt: skip
+
+
+_BLKPG, _ADD_PARTITION, _DEL_PARTITION = 0x1269, 1, 2
+
+
+class _Partition(ctypes.Structure):
+    _fields_ = [
+        ("start", ctypes.c_int64),
+        ("length", ctypes.c_int64),
+        ("pno", ctypes.c_int),
+        ("names", ctypes.c_char * 128),
+    ]
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [
+        ("op", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("datalen", ctypes.c_int),
+        ("data", ctypes.POINTER(_Partition)),
+    ]
+
+
+@contextlib.contextmanager
+def partition(device: str, number: int, start: int, length: int) -> Iterator[str]:
+    """A part of the device, in bytes, which shares the device's flusher: nothing is written for it."""
+    part = _Partition(start, length, number)
+
+    def change(op: int) -> None:
+        argument = _Argument(op, 0, ctypes.sizeof(part), ctypes.pointer(part))
+        with opened(device, os.O_RDWR) as fd:
+            fcntl.ioctl(fd, _BLKPG, argument)
+
+    change(_ADD_PARTITION)
+    try:
+        yield f"{device}{number}"
+    finally:
+        change(_DEL_PARTITION)

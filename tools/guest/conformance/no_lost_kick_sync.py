@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""syncfs() again and again of one partition of a slow drive, beside a page of another: they share a flusher."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from knobs import never_many, never_periodic
+from row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
+from slow import partition, slow_drive
+from walk import beside
+
+SYNCERS = 48
+"""So many that there always is one whom the flusher has to serve."""
+PIECE = 4 * MIB
+PART = 384 * MIB
+PAGES = 3 if SHORT else 10
+ENOUGH = Path("/tmp/enough")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def sync_often(path: Path) -> None:
+    """Writes and syncs, until there is enough of it."""
+    data = os.urandom(PIECE)
+    with opened(path) as fd:
+        while not ENOUGH.exists():
+            os.pwrite(fd, data, 0)
+            assert _libc.syncfs(fd) == 0, os.strerror(ctypes.get_errno())
+
+
+@contextlib.contextmanager
+def syncers(root: Path) -> Iterator[None]:
+    """They sync this file system while the body runs."""
+    with contextlib.ExitStack() as stack:
+        stack.callback(ENOUGH.unlink)
+        for number in range(SYNCERS):
+            stack.enter_context(beside(functools.partial(sync_often, root / str(number))))
+        stack.callback(ENOUGH.touch)
+        yield
+
+
+def beside_syncs() -> Verdict:
+    longest, dirty = 0.0, 0
+    with (
+        slow_drive() as disk,
+        partition(disk.device, 1, 0, PART) as first,
+        partition(disk.device, 2, PART, MIB) as second,
+        file_system("xfs", first) as root,
+        opened(second, os.O_RDWR) as fd,
+        never_periodic(),
+        never_many(),
+        syncers(root),
+    ):
+        under_way = waited(lambda: sum(cachestat_of(root, number) for number in range(SYNCERS)) > PIECE // PAGE, BOUND)
+        for number in range(PAGES):
+            write_dontcache(fd, number * PAGE, bytes(PAGE))
+            dirty += cachestat(fd).dirty
+            took = waited(lambda: cachestat(fd).dirty == 0, BOUND)
+            if took is None:
+                break
+            longest = max(longest, took)
+    tried(under_way is not None and dirty, "a page that was dirty while others sync")
+    told = told_wait(None if took is None else longest)
+    return Verdict(took is not None, f"{number + 1} pages, the slowest {told}")
+
+
+def cachestat_of(root: Path, number: int) -> int:
+    """Pages of a syncer's file that the drive does not have."""
+    with opened(root / str(number)) as fd:
+        stat = cachestat(fd)
+    return int(stat.dirty + stat.writeback)
+
+
+if __name__ == "__main__":
+    main(beside_syncs, breaks_c=True)
