@@ -14,4 +14,4 @@ def busy_cpu() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(busy_cpu)
+    main(busy_cpu, breaks_c=True)

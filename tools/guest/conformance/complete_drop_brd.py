@@ -9,4 +9,4 @@ from dropping import drop_on
 from row import main
 
 if __name__ == "__main__":
-    main(lambda: drop_on(brd, "bare", "ext4"))
+    main(lambda: drop_on(brd, "bare", "ext4"), breaks_c=True)

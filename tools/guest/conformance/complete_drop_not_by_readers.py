@@ -35,4 +35,4 @@ def not_by_readers() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(not_by_readers)
+    main(not_by_readers, breaks_c=True)

@@ -9,4 +9,4 @@ from dropping import drop_on
 from row import main
 
 if __name__ == "__main__":
-    main(lambda: drop_on(nvme, "bare", "ext4", "xfs"))
+    main(lambda: drop_on(nvme, "bare", "ext4", "xfs"), breaks_c=True)

@@ -58,4 +58,4 @@ def lookups() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(lookups)
+    main(lookups, breaks_c=True)

@@ -76,4 +76,4 @@ def migration() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(migration)
+    main(migration, breaks_c=True)

@@ -120,3 +120,6 @@ def by_io_uring(fd: int, page: mmap.mmap, offset: int, flags: int = 0) -> int:
 
 
 INTERFACES: dict[str, Write] = {"pwritev2": by_pwritev2, "aio": by_aio, "io_uring": by_io_uring}
+
+WAYS = [(write, opening) for write in INTERFACES.values() for opening in (0, os.O_DIRECT, os.O_SYNC)]
+"""Each interface with what a file may be opened with, for writers beside each other."""

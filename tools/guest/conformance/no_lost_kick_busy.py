@@ -58,4 +58,4 @@ def busy() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(busy)
+    main(busy, breaks_c=True)

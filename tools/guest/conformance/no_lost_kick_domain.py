@@ -21,4 +21,4 @@ def domain() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(domain)
+    main(domain, breaks_c=True)

@@ -76,4 +76,4 @@ def rescuer() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(rescuer)
+    main(rescuer, breaks_c=True)

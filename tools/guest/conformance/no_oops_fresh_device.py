@@ -29,4 +29,4 @@ def fresh_device() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(fresh_device)
+    main(fresh_device, breaks_c=True)

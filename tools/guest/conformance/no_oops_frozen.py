@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A file system that is frozen (FIFREEZE) and thawed while writers run, by each interface."""
+"""A file system that is frozen (FIFREEZE) and thawed while writers run, by each interface, buffered, O_DIRECT and O_SYNC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from dontcache import MIB, file_system, frozen, opened, pattern
-from interfaces import INTERFACES, Write
+from interfaces import WAYS, Write
 from row import SHORT, Verdict, main, tried
 from walk import beside
 
@@ -20,11 +20,11 @@ SECONDS = 2 if SHORT else 10
 PIECE = MIB // 4
 
 
-def write_for_a_while(path: Path, write: Write) -> None:
+def write_for_a_while(path: Path, write: Write, opening: int) -> None:
     """Writes the file again and again."""
     deadline = time.monotonic() + SECONDS
     data = mmap.mmap(-1, PIECE)
-    with opened(path) as fd:
+    with opened(path, os.O_RDWR | os.O_CREAT | opening) as fd:
         while time.monotonic() < deadline:
             for offset in range(0, MIB, PIECE):
                 data[:] = pattern(offset, PIECE)
@@ -37,15 +37,16 @@ def freezing() -> Verdict:
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root:
             with contextlib.ExitStack() as writers:
-                for name, write in INTERFACES.items():
-                    writers.enter_context(beside(functools.partial(write_for_a_while, root / name, write)))
+                for number, (write, opening) in enumerate(WAYS):
+                    writer = functools.partial(write_for_a_while, root / str(number), write, opening)
+                    writers.enter_context(beside(writer))
                 deadline = time.monotonic() + SECONDS
                 while time.monotonic() < deadline:
                     with frozen(root):
                         time.sleep(0.05)
                     freezes += 1
                     time.sleep(0.05)
-            wrong += sum((root / name).read_bytes() != pattern(0, MIB) for name in INTERFACES)
+            wrong += sum((root / str(number)).read_bytes() != pattern(0, MIB) for number in range(len(WAYS)))
     tried(freezes >= 2 * SECONDS, f"{freezes} freezes are too few")
     return Verdict(wrong == 0, f"{freezes} freezes; {wrong} files differ")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A device that is removed while its pages are dirty and writers go on, by each interface, bare and with a file system."""
+"""A device that is removed while its pages are dirty and writers go on, in several ways, bare and with a file system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 
 from devices import TIMER, null_block
 from dontcache import MIB, MKFS, MOUNT, PAGE, opened, pattern, run, until
-from interfaces import INTERFACES, Write
+from interfaces import WAYS, Write
 from row import SHORT, Verdict, main, tried
 from walk import NULL_BLK, beside
 
@@ -24,12 +24,12 @@ GONE = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOSPC, errno.EROFS, errno.E
 """What somebody may hear whose device is gone; the last is what xfs says when it has shut down."""
 
 
-def write_until_told(path: str, write: Write, number: int, begun: mmap.mmap) -> None:
+def write_until_told(path: str, write: Write, opening: int, number: int, begun: mmap.mmap) -> None:
     """Writes and syncs until the device is gone, and once more then."""
     offset = number * SIZE
     data = mmap.mmap(-1, SIZE)
     data.write(pattern(offset, SIZE))
-    with opened(path, os.O_RDWR) as fd:
+    with opened(path, os.O_RDWR | opening) as fd:
         for attempt in range(2):
             deadline = time.monotonic() + 20
             try:
@@ -57,9 +57,10 @@ def removed() -> Verdict:
                     with opened(path):
                         pass
                 with contextlib.ExitStack() as writers, mmap.mmap(-1, PAGE) as begun:
-                    for number, write in enumerate(INTERFACES.values()):
-                        writers.enter_context(beside(functools.partial(write_until_told, path, write, number, begun)))
-                    until(lambda: sum(begun[:]) == len(INTERFACES), 20, "all writers begin")
+                    for number, (write, opening) in enumerate(WAYS):
+                        writer = functools.partial(write_until_told, path, write, opening, number, begun)
+                        writers.enter_context(beside(writer))
+                    until(lambda: sum(begun[:]) == len(WAYS), 20, "all writers begin")
                     (NULL_BLK / "walk" / "power").write_text("0")
                     removals += 1
                 if kind != "bare":

@@ -40,4 +40,4 @@ def expiry() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(expiry)
+    main(expiry, breaks_c=True)

@@ -43,4 +43,4 @@ def others() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(others)
+    main(others, breaks_c=True)

@@ -228,6 +228,11 @@ def mount(kind: str, progress: Progress) -> None:
 def one_round(kind: str, other: str, groups: list[Path]) -> None:
     """Load that is one, and a quiet moment."""
     progress = Progress()
+    before = {group: events(group)["max"] for group in groups}
+
+    def at_limits() -> bool:
+        return all(events(group)["max"] > before[group] for group in groups)
+
     with file_system(kind):
         tasks: list[Callable[[], None]] = [
             functools.partial(write, writer, groups[writer % GROUPS], progress) for writer in range(WRITERS)
@@ -238,7 +243,7 @@ def one_round(kind: str, other: str, groups: list[Path]) -> None:
                 end = time.monotonic() + ROUND
                 until(lambda: counter()[0] > 0, PATIENCE, "the counter moves")
                 until(progress.under_way, PATIENCE, "all have written")
-                until(lambda: all(events(group)["max"] for group in groups), PATIENCE, "all groups are at their limits")
+                until(at_limits, PATIENCE, "all groups are at their limits")
                 time.sleep(max(end - time.monotonic(), 1))
             finally:
                 progress.stop()
