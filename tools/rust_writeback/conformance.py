@@ -27,13 +27,14 @@ from rich.table import Table
 
 from . import in_turn, kernel, machine, paths, power_cuts, vm
 from .errors import Failure, run_main
-from .guest_tests import OPTIONS, Counts
+from .guest_tests import Counts, options_for
 from .steps import write_whole
+from .variants import MEASURED, Variant, sanitizer
 
 GUEST = paths.TOOLS / "guest"
 ROWS = GUEST / "conformance"
 SECONDS = 240
-"""How long one row may take; it is slow without KVM."""
+"""How long one row may take; it is slow without KVM, and slower with a sanitizer."""
 
 CORES = {"c": "C", "rust": "Rust"}
 
@@ -87,11 +88,14 @@ POWER_CUTS = Row("crash_safe_power_cuts", "crash safe", "Power that goes while w
 HOST: dict[Row, Callable[[str, bool], Result]] = {
     POWER_CUTS: lambda core, short: of_counts(power_cuts.run(6 if short else 50, core)),
 }
-"""Rows that no script in the guest can tell of, as it does not live to their end: what tries them on a core."""
+"""Rows that no script in the guest can tell of, as it does not live to their end: what tries them on a core.
+
+They want the kernel that is measured.
+"""
 
 
-def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
-    """The rows, in the order of the promises: all of them, or those whose name matches a pattern."""
+def find_rows(patterns: Sequence[str] = (), variant: Variant = MEASURED) -> list[Row]:
+    """The rows for a kernel, in the order of the promises: all, or those whose name matches a pattern."""
     rows = []
     for prefix, promise in PROMISES.items():
         for script in sorted(ROWS.glob(f"{prefix}_*.py")):
@@ -99,7 +103,7 @@ def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
             if not said:
                 raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
             rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip(".")))
-    rows += HOST
+    rows += HOST if variant == MEASURED else ()
     chosen = [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
     if not chosen:
         raise Failure(f"no row matches {' '.join(patterns)}; --list has them all")
@@ -111,7 +115,7 @@ def judge(output: str, status: int) -> tuple[str, str]:
     lines = output.split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
     if status in in_turn.TIMED_OUT:
-        return HANG, f"not done after {SECONDS} s; its last words: {last}"
+        return HANG, f"not done in time; its last words: {last}"
     try:
         told = json.loads(last)
         kept, figures = told["kept"], str(told["figures"])
@@ -134,7 +138,9 @@ def result(row: in_turn.Ended) -> Result:
     return Result(verdict, figures, row.seconds)
 
 
-def run_core(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str]) -> Results:
+def run_core(
+    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], variant: Variant = MEASURED
+) -> Results:
     """All rows on one core; setup hears of the machine."""
     results: Results = {}
 
@@ -142,9 +148,9 @@ def run_core(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str])
         results[row.script] = of_it = result(row)
         print(f"{CORES[core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
 
-    options = vm.VmOptions(core=core, nvme=OPTIONS.nvme, share=GUEST)
+    options, seconds = replace(options_for(variant), core=core, share=GUEST), SECONDS * variant.slowness
     command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH={FOLDERS} python3 -P $0.py 2>&1"
-    for boot in in_turn.run(options, FOLDERS.split(":")[0], command, SECONDS, [row.name for row in rows], ended):
+    for boot in in_turn.run(options, FOLDERS.split(":")[0], command, seconds, [row.name for row in rows], ended):
         booted = boot.result
         if boot.complaint:
             name = boot.complained_in()
@@ -157,10 +163,12 @@ def run_core(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str])
     return {row.name: results[row.name] for row in rows}
 
 
-def run_rows(core: str, rows: Sequence[Row], short: bool, setup: dict[str, str]) -> Results:
+def run_rows(
+    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], variant: Variant = MEASURED
+) -> Results:
     """All rows on one core, in the guest and from the host."""
     inside = [row for row in rows if row not in HOST]
-    results = run_core(core, inside, short, setup) if inside else {}
+    results = run_core(core, inside, short, setup, variant) if inside else {}
     return results | {row.name: HOST[row](core, short) for row in rows if row in HOST}
 
 
@@ -227,24 +235,27 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="say what rows there are")
     parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
     parser.add_argument("--short", action="store_true", help="as make test does: less time for luck")
-    parser.add_argument("--report", type=Path, default=paths.BUILD / "conformance", help="where the table goes")
+    parser.add_argument("--sanitize", metavar="NAME", help="on this sanitizer's kernel; no power is cut")
+    parser.add_argument("--report", type=Path, help="where the table goes")
     options = parser.parse_args(arguments)
-    rows = find_rows(options.only)
+    variant = sanitizer(options.sanitize) if options.sanitize else MEASURED
+    report = options.report or paths.BUILD / f"conformance{variant.suffix}"
+    rows = find_rows(options.only, variant)
     if options.list:
         for row in rows:
             print(f"{row.name:40} {row.promise}: {row.tried}")
         return 0
     machine.polite()
-    kernel.ensure()
+    kernel.ensure(variant)
     cores = [core for core in CORES if core in (options.core or CORES)]
     setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
-    results = {core: run_rows(core, rows, options.short, setup) for core in cores}
+    results = {core: run_rows(core, rows, options.short, setup, variant) for core in cores}
     setup |= {"rows": "short" if options.short else "whole"}
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}
     show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), rows, results)
-    write_whole(options.report / "conformance.md", markdown(rows, results, setup))
-    write_whole(options.report / "conformance.json", json.dumps(document, indent=1) + "\n")
+    write_whole(report / "conformance.md", markdown(rows, results, setup))
+    write_whole(report / "conformance.json", json.dumps(document, indent=1) + "\n")
     wrong = problems(results)
     for problem in wrong:
         print(f"failed: {problem}", flush=True)

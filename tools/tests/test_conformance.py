@@ -11,6 +11,7 @@ from rust_writeback import conformance, in_turn, vm
 from rust_writeback.conformance import BROKEN, HANG, KEPT, NOT_RUN, WARNED, Result, Row
 from rust_writeback.errors import Failure
 from rust_writeback.guest_tests import Counts
+from rust_writeback.variants import sanitizer
 
 KEEPS = '{"kept": true, "figures": "0 of 0"}'
 ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
@@ -54,6 +55,11 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
 
     monkeypatch.setattr(vm, "run", boot)
     return conformance.run_core("rust", ROWS, short=True, setup={})
+
+
+def test_no_power_is_cut_with_a_sanitizer() -> None:
+    with pytest.raises(Failure, match="no row matches"):
+        conformance.find_rows([conformance.POWER_CUTS.name], sanitizer("kasan"))
 
 
 def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from walk import beside
 SECONDS = 4 if SHORT else 20
 PIECE = 64 * KIB
 FILE = 32 * MIB
-LEAST = 8
+LEAST = 4
 """Nobody gets less than this part of what both get."""
 
 
