@@ -47,6 +47,8 @@ enum Start {
     /// Its dirty data was cancelled, which leaves the tag.
     CleanTagged,
     Dirty,
+    /// The same, after it was moved in memory, which nobody else can see happen: C forgets dropbehind.
+    Moved,
     /// One more has made it dirty, and accounts that after all others have ended.
     Dirtied,
 }
@@ -102,12 +104,17 @@ impl Model {
         let (dirty, counted, tagged) = match start {
             Clean => (0, false, false),
             CleanTagged => (0, false, true),
-            Dirty => (DIRTY, true, true),
+            Dirty | Moved => (DIRTY, true, true),
             Dirtied => (DIRTY, false, false),
+        };
+        let dropbehind = if (protocol, start) == (C, Moved) {
+            0
+        } else {
+            DROPBEHIND
         };
         Self {
             protocol,
-            flags: AtomicU8::new(DROPBEHIND | dirty),
+            flags: AtomicU8::new(dropbehind | dirty),
             counted: AtomicBool::new(counted),
             i_pages: Mutex::new(tagged),
             wb: AtomicUsize::new(0),
@@ -236,7 +243,7 @@ fn check(protocol: Protocol, start: Start, actors: &'static [Actor]) {
             thread::spawn(move || actor(&model))
         };
         let others: Vec<_> = others.iter().map(spawn).collect();
-        let mut counters = [i64::from(start == Dirty), 0];
+        let mut counters = [i64::from(matches!(start, Dirty | Moved)), 0];
         let mut add = |change: Change| (0..2).for_each(|wb| counters[wb] += change[wb]);
         add(here(&model));
         others
@@ -280,6 +287,7 @@ right! {
     ours_without_a_claimer: Ours, [Clean, CleanTagged, Dirty, Dirtied], [CLEANER, DIRTIER, SWITCH];
     ours_without_a_cleaner: Ours, [Clean, CleanTagged, Dirty, Dirtied], [CLAIMER, DIRTIER, SWITCH];
     ours_without_a_dirtier: Ours, [Dirty, Dirtied], [CLEANER, CLAIMER, SWITCH];
+    ours_after_a_move: Ours, [Moved], [CLEANER, SWITCH];
     c_dirtying_against_cleaning: C, [Clean, CleanTagged, Dirty], [CLEANER, DIRTIER];
     c_switch_against_cleaning: C, [Dirty], [CLEANER, SWITCH];
     c_switch_against_dirtying_what_is_untagged: C, [Clean], [DIRTIER, SWITCH];
@@ -290,6 +298,8 @@ wrong! {
     c_claim_against_cleaning: C, Dirty, [CLEANER, CLAIMER];
     c_claim_against_switch: C, Dirty, [CLAIMER, SWITCH];
     c_switch_against_dirtying: C, CleanTagged, [DIRTIER, SWITCH];
+    c_cleaning_after_a_move: C, Moved, [CLEANER];
+    c_switch_after_a_move: C, Moved, [SWITCH];
     no_look_is_caught: NoLook, Clean, [DIRTIER, CLAIMER];
     a_look_too_early_is_caught: LookFirst, Dirtied, [CLEANER, DIRTIER, SWITCH];
     counted_in_two_steps_is_caught: CountedInTwoSteps, Dirty, [CLEANER, CLAIMER];
