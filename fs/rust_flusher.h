@@ -225,7 +225,6 @@ static void rust_wb_heal(struct bdi_writeback *wb)
 	s64 pages;
 
 	rust_dontcache_consume(wb);
-	clear_bit(WB_dontcache_stuck, &wb->state);
 	pages = rust_dontcache_heal(wb);
 	if (pages)
 		pr_warn("%s: %lld pages were counted as dirty dropbehind, but none is\n",
@@ -236,9 +235,9 @@ static void rust_wb_heal(struct bdi_writeback *wb)
  * The flusher is about to rest. Pages that it has not written for a kick, or
  * that have come with an inode from another wb, are tried again soon; at
  * leisure if they cannot be written, as after a shutdown of their file system.
- * Some may be counted although nothing is dirty: somebody has dirtied their
- * inode, and not put it into a list yet. No periodic writeback is needed for
- * any of it.
+ * Some may be counted although no inode is dirty: somebody has dirtied theirs,
+ * and not put it into a list yet, or has unhashed it. No periodic writeback is
+ * needed for any of it.
  */
 static void rust_wb_look_again(struct bdi_writeback *wb)
 {
@@ -246,7 +245,9 @@ static void rust_wb_look_again(struct bdi_writeback *wb)
 		return;
 	if (!wb_has_dirty_io(wb))
 		rust_wb_heal(wb);
-	if (rust_wb_leave(wb)) {
+	if (!rust_wb_leave(wb)) {
+		clear_bit(WB_dontcache_stuck, &wb->state);
+	} else {
 		long delay = test_bit(WB_dontcache_stuck, &wb->state) ?
 			     RUST_DONTCACHE_STUCK : RUST_DONTCACHE_AGAIN;
 
