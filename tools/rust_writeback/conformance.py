@@ -4,8 +4,8 @@
 A row is a script in tools/guest/conformance/: its name begins with the promise, its docstring says
 what is tried. It ends with a line of JSON, {"kept": bool, "figures": str}, or was not run. When a row
 takes the guest with it that is the row's result. The rows after it get a new guest, and so do those
-after a promise that was broken, for the guest may be, too. The command fails when Rust breaks a
-promise, and when a row was not run on either core.
+after a promise that was broken or a row that could not be run, for the guest may be broken, too. The
+command fails when Rust breaks a promise, and when a row was not run on either core.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from walk import NULL_BLK, beside
 ROUNDS = 1 if SHORT else 4
 SIZE = MIB
 """What each writer has for itself."""
+PATIENCE = 60
+"""Seconds that writers may take to begin, and to be told: it is a slow machine, or a slow kernel."""
 GONE = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOSPC, errno.EROFS, errno.EUCLEAN)
 """What somebody may hear whose device is gone; the last is what xfs says when it has shut down."""
 
@@ -31,7 +33,7 @@ def write_until_told(path: str, write: Write, opening: int, number: int, begun: 
     data.write(pattern(offset, SIZE))
     with opened(path, os.O_RDWR | opening) as fd:
         for attempt in range(2):
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + PATIENCE
             try:
                 while time.monotonic() < deadline:
                     write(fd, data, offset, 0)
@@ -60,7 +62,7 @@ def removed() -> Verdict:
                     for number, (write, opening) in enumerate(WAYS):
                         writer = functools.partial(write_until_told, path, write, opening, number, begun)
                         writers.enter_context(beside(writer))
-                    until(lambda: sum(begun[:]) == len(WAYS), 20, "all writers begin")
+                    until(lambda: sum(begun[:]) == len(WAYS), PATIENCE, "all writers begin")
                     (NULL_BLK / "walk" / "power").write_text("0")
                     removals += 1
                 if kind != "bare":

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ QUIET = 0.2
 """Seconds between two readings of the counter that have to agree."""
 
 SPOILT = 99
-"""The status of a row that has found a promise broken: a counter that is off stays so, for instance."""
+"""The status of a row whose guest is no good for others: a counter that is off stays so, and so does a mount."""
 
 ATTEMPTS = 3
 """How often a row may begin anew that has not tried what it is there for."""
@@ -54,9 +55,10 @@ def main(row: Callable[[], Verdict], breaks_c: bool = False) -> None:
             kept, figures = row()
             tried(not (kept and breaks_c and core() == "c" and not SHORT), f"what breaks C: {figures}")
             break
-        except NotTried:
-            if attempt == ATTEMPTS - 1:
-                raise
+        except Exception as error:
+            if attempt == ATTEMPTS - 1 or not isinstance(error, NotTried):
+                traceback.print_exc()
+                sys.exit(SPOILT)
     print(json.dumps({"kept": kept, "figures": figures}), flush=True)
     if not kept:
         sys.exit(SPOILT)
