@@ -23,8 +23,8 @@ EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 #define RUST_DONTCACHE_AGAIN	(HZ / 10)
 #define RUST_DONTCACHE_STUCK	HZ
 
-/* Pages that the rescuer writes for a kick: as many as it does of others. */
-#define RUST_DONTCACHE_RESCUED	1024L
+/* Pages that are written for a kick where others wait: the rescuer, or works. */
+#define RUST_DONTCACHE_PORTION	1024L
 
 enum rust_dontcache {
 	RUST_DONTCACHE_NONE,
@@ -195,7 +195,8 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
  * Between two works, and between two portions of @work, so that neither many
  * nor long ones delay a kick, or what the last one left. Work for one super
  * block is for sync(): it goes by the time at which inodes were dirtied, which
- * a round in the middle would change, and has an end.
+ * a round in the middle would change, and has an end. Before it, where there
+ * is no @work, it has to wait for a portion of a kick only.
  */
 static void rust_wb_serve_kick(struct bdi_writeback *wb,
 			       struct wb_writeback_work *work)
@@ -203,7 +204,7 @@ static void rust_wb_serve_kick(struct bdi_writeback *wb,
 	if (rust_writeback_active() && !(work && work->sb) &&
 	    (test_bit(WB_start_dontcache, &wb->state) ||
 	     test_bit(WB_dontcache_left, &wb->state)))
-		rust_wb_check_start_dontcache(wb);
+		rust_wb_write_kicked(wb, work ? LONG_MAX : RUST_DONTCACHE_PORTION);
 }
 
 /*
@@ -213,12 +214,12 @@ static void rust_wb_serve_kick(struct bdi_writeback *wb,
 static void rust_wb_rescue_kick(struct bdi_writeback *wb)
 {
 	if (rust_writeback_active())
-		rust_wb_write_kicked(wb, RUST_DONTCACHE_RESCUED);
+		rust_wb_write_kicked(wb, RUST_DONTCACHE_PORTION);
 }
 
 /*
- * Nothing is dirty, so nothing is to be counted, and there is nothing for a
- * kick whose pages others have written.
+ * No inode is listed as dirty: as a rule nothing is to be counted, and there is
+ * nothing for a kick, whose pages others have written.
  */
 static void rust_wb_heal(struct bdi_writeback *wb)
 {
@@ -241,6 +242,8 @@ static void rust_wb_heal(struct bdi_writeback *wb)
  */
 static void rust_wb_look_again(struct bdi_writeback *wb)
 {
+	struct timer_list *timer = &wb->dwork.timer;
+
 	if (!rust_writeback_active())
 		return;
 	if (!wb_has_dirty_io(wb))
@@ -252,8 +255,13 @@ static void rust_wb_look_again(struct bdi_writeback *wb)
 			     RUST_DONTCACHE_STUCK : RUST_DONTCACHE_AGAIN;
 
 		guard(spinlock_irq)(&wb->work_lock);
-		if (test_bit(WB_registered, &wb->state))
-			queue_delayed_work(bdi_wq, &wb->dwork, delay);
+		if (!test_bit(WB_registered, &wb->state) ||
+		    queue_delayed_work(bdi_wq, &wb->dwork, delay))
+			return;
+		/* It is to run anyway, but maybe for what is old, and late. */
+		if (timer_pending(timer) &&
+		    time_after(timer->expires, jiffies + delay))
+			mod_delayed_work(bdi_wq, &wb->dwork, delay);
 	}
 }
 

@@ -98,8 +98,8 @@ static int compare(const void *a, const void *b)
 /*
  * The mean of the middle half: an interrupt in the middle makes a round dear,
  * and a worker pool that is busy with something else makes it cheap to queue
- * work there. Not the median, for to wake a worker takes one of two ways, each
- * about as often as the other.
+ * work there. Not the median, for to wake a worker takes one of two ways, and
+ * in some images each about as often as the other.
  */
 static s64 middle(s64 *costs)
 {

@@ -83,21 +83,27 @@ rust_filemap_claim(struct folio *folio, struct address_space *mapping,
  * zeroes the rest of the block there: a DONTCACHE write does not claim it. The
  * caller holds the inode's lock, so nobody else has anything zeroed meanwhile.
  */
-static inline struct address_space *rust_begin_extend(const struct kiocb *iocb)
+static inline const struct kiocb *rust_begin_extend(const struct kiocb *iocb)
 {
-	struct address_space *mapping = iocb->ki_filp->f_mapping;
-
 	if (!rust_writeback_active() || !(iocb->ki_flags & IOCB_DONTCACHE) ||
 	    (iocb->ki_flags & IOCB_DIRECT))
 		return NULL;
-	set_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
-	return mapping;
+	set_bit(AS_DONTCACHE_EXTEND, &iocb->ki_filp->f_mapping->flags);
+	return iocb;
 }
 
-static inline void rust_end_extend(struct address_space *mapping)
+/* A synchronous write syncs its own bytes, and would leave no kick for these. */
+static inline void rust_end_extend(const struct kiocb *iocb)
 {
-	if (mapping)
-		clear_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
+	struct address_space *mapping;
+
+	if (!iocb)
+		return;
+	mapping = iocb->ki_filp->f_mapping;
+	clear_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
+	if (iocb_is_dsync(iocb) &&
+	    !static_branch_unlikely(&rust_writeback_policy_key))
+		rust_dontcache_kick(mapping);
 }
 
 /* Whether what is zeroed in @mapping is that of such a write. */
@@ -131,12 +137,12 @@ static inline bool rust_filemap_claim(struct folio *folio,
 	return false;
 }
 
-static inline struct address_space *rust_begin_extend(const struct kiocb *iocb)
+static inline const struct kiocb *rust_begin_extend(const struct kiocb *iocb)
 {
 	return NULL;
 }
 
-static inline void rust_end_extend(struct address_space *mapping)
+static inline void rust_end_extend(const struct kiocb *iocb)
 {
 }
 
@@ -153,8 +159,7 @@ static inline void rust_migrate_dropbehind(struct folio *newfolio,
 #endif /* CONFIG_RUST_WRITEBACK */
 
 /* CLASS(rust_dontcache_extend, extend)(iocb): for as long as the scope lasts */
-DEFINE_CLASS(rust_dontcache_extend, struct address_space *,
-	     rust_end_extend(_T), rust_begin_extend(iocb),
-	     const struct kiocb *iocb)
+DEFINE_CLASS(rust_dontcache_extend, const struct kiocb *, rust_end_extend(_T),
+	     rust_begin_extend(iocb), const struct kiocb *iocb)
 
 #endif /* _LINUX_RUST_DROPBEHIND_H */

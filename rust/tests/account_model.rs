@@ -47,7 +47,7 @@ enum Start {
     /// Its dirty data was cancelled, which leaves the tag.
     CleanTagged,
     Dirty,
-    /// The same, after it was moved in memory, which nobody else can see happen: C forgets dropbehind.
+    /// The same, and then moved in memory, which nobody can see happen: C forgets dropbehind.
     Moved,
     /// One more has made it dirty, and accounts that after all others have ended.
     Dirtied,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of writers, of pages that come from another wb, of an inode that gets into the
-//! flusher's lists, and of the flusher: no page that was dirtied before a kick, or that came, is
-//! missed by the round that follows. Run with `RUSTFLAGS="--cfg loom"`.
+//! Every interleaving of writers, of pages that come from another wb, of an inode that gets into
+//! the flusher's lists, and of the flusher: no page that was dirtied before a kick, or that came,
+//! is missed by the round that follows. Run with `RUSTFLAGS="--cfg loom"`.
 //!
 //! Each mutant breaks one order that the protocol depends on; the model has to find it.
 

@@ -55,8 +55,8 @@ pub trait Wb {
 /// and comes first of all because that is what most writers find.
 ///
 /// `has_dirty_pages` says whether the inode that was written to has any. It is asked where the wb
-/// has no dirty inode: somebody else may have dirtied that inode just before, and not have put it into
-/// the flusher's lists yet.
+/// has no dirty inode: somebody else may have dirtied that inode just before, and not have put it
+/// into the flusher's lists yet.
 ///
 /// C counterpart: the section of `filemap_dontcache_kick_writeback()`, which asks the wb alone.
 #[inline(always)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Writes that begin behind the end of their file, of which the block there is zeroed: dirty yet, or on the drive."""
+"""Writes that begin behind the end of their file, whose block there is zeroed: dirty, on the drive, or a hole."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ def behind_end() -> Verdict:
     left = {}
     for kind, *options in (("ext4",), ("ext4", "-b", KIB), ("xfs",)):
         with file_system(kind, NVME, *options) as root:
-            for name in ("dirty", "on the drive"):
+            for name in ("dirty", "on the drive", "a hole"):
                 with opened(root / name) as fd:
-                    write_dontcache(fd, 0, bytes(END))
+                    if name == "a hole":
+                        os.ftruncate(fd, END)
+                    else:
+                        write_dontcache(fd, 0, bytes(END))
                     if name == "on the drive":
                         os.fsync(fd)
                     write_dontcache(fd, BEHIND, bytes(END))
