@@ -11,12 +11,14 @@ import re
 from pathlib import Path
 
 import ktap
+from devices import nvme
 from dontcache import (
     MIB,
     NVME,
     PAGE,
     cached_pages,
     cgroup,
+    core,
     counter,
     file_system,
     flusher_held,
@@ -29,6 +31,7 @@ from dontcache import (
     until,
     write_dontcache,
 )
+from test_dontcache_devices import known_in_c, pages_left
 
 
 def write_file(path: Path, size: int, block: int, sync: bool = True) -> int:
@@ -73,13 +76,17 @@ def every_byte(kind: str) -> None:
 def gone_after_writeback(kind: str) -> None:
     """Once a new file is on the drive, none of its pages is cached; a buffered file stays."""
     with file_system(kind) as root:
-        write_file(root / "dontcache", 16 * MIB, MIB)
-        with opened(root / "dontcache") as fd:
-            until(lambda: cached_pages(fd) == 0, 10, "no page cached")
         (root / "buffered").write_bytes(bytes(MIB))
         os.sync()
         with opened(root / "buffered") as fd:
             assert cached_pages(fd) == MIB // PAGE, "a buffered file lost pages"
+        write_file(root / "dontcache", 16 * MIB, MIB)
+        with opened(root / "dontcache") as fd:
+            left = pages_left(fd, 16 * MIB, 10)
+        reason = known_in_c(nvme, kind, "write", left)
+        if left and core() == "c" and reason:
+            raise ktap.Skip(f"{reason}; pages left: {left}")
+        assert not left, f"{left} pages are cached"
 
 
 def zero_after_sync(kind: str) -> None:
