@@ -85,7 +85,13 @@ SANITIZERS = {
             report="WARNING: lock held when returning to user space",
             asked=True,
         ),
-        Variant("ubsan", slowness=2, crash="ARRAY_BOUNDS", report="UBSAN: array-index-out-of-bounds"),
+        Variant(
+            "ubsan",
+            parameters="page_poison=1",
+            slowness=2,
+            crash="ARRAY_BOUNDS",
+            report="UBSAN: array-index-out-of-bounds",
+        ),
     )
 }
 
