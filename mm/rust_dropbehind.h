@@ -79,13 +79,15 @@ rust_filemap_claim(struct folio *folio, struct address_space *mapping,
 }
 
 /*
- * The write of @iocb begins behind the end of its file, and the file system
- * zeroes the rest of the block there: a DONTCACHE write does not claim it. The
- * caller holds the inode's lock, so nobody else has anything zeroed meanwhile.
+ * The write of @iocb begins behind the end of its file, or ends early, and the
+ * file system zeroes the rest of a block: a DONTCACHE write does not claim it.
+ * There is none for what the kernel writes itself. The caller holds the inode's
+ * lock, so nobody else has anything zeroed meanwhile.
  */
 static inline const struct kiocb *rust_begin_extend(const struct kiocb *iocb)
 {
-	if (!rust_writeback_active() || !(iocb->ki_flags & IOCB_DONTCACHE) ||
+	if (!rust_writeback_active() || !iocb ||
+	    !(iocb->ki_flags & IOCB_DONTCACHE) ||
 	    (iocb->ki_flags & IOCB_DIRECT))
 		return NULL;
 	set_bit(AS_DONTCACHE_EXTEND, &iocb->ki_filp->f_mapping->flags);

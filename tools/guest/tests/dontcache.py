@@ -55,11 +55,11 @@ def sanitizer() -> str:
 
 
 @contextlib.contextmanager
-def file_system(kind: str, device: str = NVME, *options: object) -> Iterator[Path]:
-    """A fresh file system of this kind on the device, made with these options, too."""
+def file_system(kind: str, device: str = NVME, *options: object, mode: str = "rw") -> Iterator[Path]:
+    """A fresh file system of this kind on the device, made with these options, too, and mounted with this mode."""
     run(*MKFS[kind], *options, device)
     MOUNT.mkdir(exist_ok=True)
-    run("mount", "-t", kind, device, MOUNT)
+    run("mount", "-t", kind, "-o", mode, device, MOUNT)
     try:
         yield MOUNT
     finally:
