@@ -19,7 +19,8 @@ from walk import beside
 
 SYNCERS = 48
 """So many that there always is one whom the flusher has to serve."""
-PIECE = 4 * MIB
+PIECE = MIB
+"""So little that one sync of all of them is over well within the bound: a kick waits for it."""
 PART = 384 * MIB
 PAGES = 3 if SHORT else 10
 ENOUGH = Path("/tmp/enough")
@@ -80,4 +81,4 @@ def cachestat_of(root: Path, number: int) -> int:
 
 
 if __name__ == "__main__":
-    main(beside_syncs, breaks_c=True)
+    main(beside_syncs)
