@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/timex.h>
+#include <linux/workqueue.h>
 
 #define NR_BIOS		33
 #define ROUNDS		100
@@ -26,6 +27,9 @@
 
 /* Long enough for all timers of a batch to be through. */
 #define A_WHILE		5
+
+/* A round begins that much later in a tick than the round before it. */
+#define SHIFT_US	(USEC_PER_SEC / HZ / ROUNDS)
 
 /* Longer than any worker takes to get a CPU, however busy the host is. */
 #define PATIENCE	(10 * HZ)
@@ -98,8 +102,8 @@ static int compare(const void *a, const void *b)
 /*
  * The mean of the middle half: an interrupt in the middle makes a round dear,
  * and a worker pool that is busy with something else makes it cheap to queue
- * work there. Not the median, for to wake a worker takes one of two ways, and
- * in some images each about as often as the other.
+ * work there. Not the median, for to wake a worker costs the scheduler more in
+ * some parts of a tick than in others.
  */
 static s64 middle(s64 *costs)
 {
@@ -111,6 +115,22 @@ static s64 middle(s64 *costs)
 	return div_s64(sum, ROUNDS / 2);
 }
 
+static void do_nothing(struct work_struct *work)
+{
+}
+
+static DECLARE_WORK(idle_work, do_nothing);
+
+/*
+ * What a wakeup costs depends on what the scheduler remembers of the worker:
+ * here the same of each core's.
+ */
+static void have_worker_do_the_same(void)
+{
+	queue_work(system_highpri_wq, &idle_work);
+	flush_work(&idle_work);
+}
+
 static struct costs usual(struct subjects *s, unsigned int nr, bool in_a_while)
 {
 	static s64 queue[ROUNDS], end[ROUNDS];
@@ -119,9 +139,11 @@ static struct costs usual(struct subjects *s, unsigned int nr, bool in_a_while)
 		struct costs costs;
 		bool alone;
 
+		have_worker_do_the_same();
 		schedule_timeout_uninterruptible(A_WHILE);
 		if (!wait_for_all(s))
 			break;
+		udelay(round * SHIFT_US);
 		preempt_disable();
 		if (!in_a_while)
 			take_costs(s, 1);

@@ -121,12 +121,16 @@ def show(console: Console, title: str, names: Mapping[str, str], figures: Mappin
 
 def judge(operations: Mapping[str, Mapping[str, float]], overwrites: Mapping[str, overwrite.Figures]) -> None:
     """Raise if Rust costs more than C, or if it matters to Rust where a write lands."""
-    above = [f"{name} {ratio:.3f}" for name, ratio in ratios(operations).items() if ratio > DEARER.get(name, LIMIT)]
+    above = [
+        f"{name} {ratio:.3f} (at most {DEARER.get(name, LIMIT):.2f})"
+        for name, ratio in ratios(operations).items()
+        if ratio > DEARER.get(name, LIMIT)
+    ]
     above += overwrite.above(overwrites)
     uneven = overwrite.uneven(overwrites["rust"])
     complaints = []
     if above:
-        complaints.append(f"Rust costs more instructions than C: {', '.join(above)}; the limit is {LIMIT:.2f}")
+        complaints.append(f"Rust costs more instructions than C: {', '.join(above)}")
     if uneven:
         complaints.append(
             f"with Rust the cost of an overwrite depends on its place: {', '.join(uneven)};"

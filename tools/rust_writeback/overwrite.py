@@ -109,7 +109,7 @@ def ratios(figures: Mapping[str, Figures]) -> dict[str, float]:
 
 def above(figures: Mapping[str, Figures]) -> list[str]:
     """The rows in which Rust costs more than C."""
-    return [f"{row} {ratio:.3f}" for row, ratio in ratios(figures).items() if ratio > LIMIT]
+    return [f"{row} {ratio:.3f} (at most {LIMIT:.2f})" for row, ratio in ratios(figures).items() if ratio > LIMIT]
 
 
 def uneven(figures: Figures) -> list[str]:
