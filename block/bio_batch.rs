@@ -81,6 +81,14 @@ pub unsafe extern "C" fn rust_bio_batch_work() -> bool {
     }
 }
 
+/// Does something with the batch of this CPU, for C: which calls none of this in an NMI.
+#[inline(always)]
+fn on_this_cpu(what: impl FnOnce(OwnBatch<'_>)) {
+    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
+    what(OwnBatch::this(&off));
+}
+
 /// The time for which this CPU gathers is over.
 ///
 /// # Safety
@@ -88,9 +96,7 @@ pub unsafe extern "C" fn rust_bio_batch_work() -> bool {
 /// None is asked for: only C's prototypes make it unsafe. So with those below that say no more.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_gathered() {
-    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
-    let off = unsafe { InterruptsSaved::new() };
-    OwnBatch::this(&off).gathered();
+    on_this_cpu(|own| own.gathered());
 }
 
 /// The interrupt is over in which this CPU was found not to get on with its batch.
@@ -100,9 +106,7 @@ pub unsafe extern "C" fn rust_bio_batch_gathered() {
 /// None is asked for.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_depart() {
-    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
-    let off = unsafe { InterruptsSaved::new() };
-    OwnBatch::this(&off).depart();
+    on_this_cpu(|own| own.depart());
 }
 
 /// Looks after the worker of this CPU.
@@ -112,9 +116,7 @@ pub unsafe extern "C" fn rust_bio_batch_depart() {
 /// None is asked for.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_look() {
-    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
-    let off = unsafe { InterruptsSaved::new() };
-    OwnBatch::this(&off).look();
+    on_this_cpu(|own| own.look());
 }
 
 /// Takes over what the CPU of `from` has sent to this one.
@@ -124,11 +126,10 @@ pub unsafe extern "C" fn rust_bio_batch_look() {
 /// `from` must point at a CPU's batch, and this must be the call that it has asked for.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_arrived(from: *mut bindings::rust_bio_batch) {
-    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
-    let off = unsafe { InterruptsSaved::new() };
-    // SAFETY: The caller promises a batch that has sent something here.
-    let bios = unsafe { BioBatch::from_raw(from).arrived() };
-    OwnBatch::this(&off).receive(bios);
+    on_this_cpu(|own| {
+        // SAFETY: The caller promises a batch that has sent something here.
+        own.receive(unsafe { BioBatch::from_raw(from).arrived() });
+    });
 }
 
 /// Takes over what `cpu` has left.
@@ -141,13 +142,13 @@ pub unsafe extern "C" fn rust_bio_batch_retire(cpu: u32) {
     let Some(cpu) = CpuId::from_u32(cpu) else {
         return;
     };
-    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
-    let off = unsafe { InterruptsSaved::new() };
-    // SAFETY: The caller promises that the CPU is gone, or interrupts are off on it.
-    let bios = unsafe { OwnBatch::retire(cpu) };
-    if !bios.is_empty() {
-        OwnBatch::this(&off).receive(bios);
-    }
+    on_this_cpu(|own| {
+        // SAFETY: The caller promises that the CPU is gone, or interrupts are off on it.
+        let bios = unsafe { OwnBatch::retire(cpu) };
+        if !bios.is_empty() {
+            own.receive(bios);
+        }
+    });
 }
 
 /// A task begins to wait for writeback of a dropbehind folio.

@@ -10,39 +10,14 @@ rust_helper_folio_buffers(const struct folio *folio)
 	return folio_buffers(folio);
 }
 
-__rust_helper bool rust_helper_buffer_uptodate(const struct buffer_head *bh)
-{
-	return buffer_uptodate(bh);
-}
-
 __rust_helper void rust_helper_set_buffer_uptodate(struct buffer_head *bh)
 {
 	set_buffer_uptodate(bh);
 }
 
-__rust_helper bool rust_helper_buffer_mapped(const struct buffer_head *bh)
-{
-	return buffer_mapped(bh);
-}
-
-__rust_helper bool rust_helper_buffer_new(const struct buffer_head *bh)
-{
-	return buffer_new(bh);
-}
-
 __rust_helper void rust_helper_clear_buffer_new(struct buffer_head *bh)
 {
 	clear_buffer_new(bh);
-}
-
-__rust_helper bool rust_helper_buffer_delay(const struct buffer_head *bh)
-{
-	return buffer_delay(bh);
-}
-
-__rust_helper bool rust_helper_buffer_unwritten(const struct buffer_head *bh)
-{
-	return buffer_unwritten(bh);
 }
 
 __rust_helper void rust_helper_wait_on_buffer(struct buffer_head *bh)

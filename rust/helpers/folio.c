@@ -53,31 +53,6 @@ __rust_helper bool rust_helper_folio_trylock(struct folio *folio)
 	return folio_trylock(folio);
 }
 
-__rust_helper bool rust_helper_folio_test_locked(const struct folio *folio)
-{
-	return folio_test_locked(folio);
-}
-
-__rust_helper bool rust_helper_folio_test_dirty(const struct folio *folio)
-{
-	return folio_test_dirty(folio);
-}
-
-__rust_helper bool rust_helper_folio_test_uptodate(const struct folio *folio)
-{
-	return folio_test_uptodate(folio);
-}
-
-__rust_helper bool rust_helper_folio_test_writeback(const struct folio *folio)
-{
-	return folio_test_writeback(folio);
-}
-
-__rust_helper bool rust_helper_folio_test_dropbehind(const struct folio *folio)
-{
-	return folio_test_dropbehind(folio);
-}
-
 __rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
 {
 	folio_set_dropbehind(folio);
@@ -86,18 +61,6 @@ __rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
 __rust_helper bool rust_helper_folio_test_clear_dropbehind(struct folio *folio)
 {
 	return folio_test_clear_dropbehind(folio);
-}
-
-__rust_helper bool
-rust_helper_folio_is_dontcache_dirty(const struct folio *folio)
-{
-	return folio_is_dontcache_dirty(folio);
-}
-
-__rust_helper bool
-rust_helper_folio_test_dontcache_counted(const struct folio *folio)
-{
-	return folio_test_dontcache_counted(folio);
 }
 
 __rust_helper bool

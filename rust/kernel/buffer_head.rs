@@ -19,8 +19,10 @@ use crate::{
     folio::LockedFolio,
     fs::AddressSpace,
     sync::atomic::{
+        ordering::AcquireOrRelaxed,
         Acquire,
-        Atomic, //
+        Atomic,
+        Relaxed, //
     },
     types::Opaque,
     writeback::{
@@ -40,9 +42,11 @@ use core::{
     slice, //
 };
 
+const UPTODATE: usize = 1 << bindings::bh_state_bits_BH_Uptodate;
 const MAPPED: usize = 1 << bindings::bh_state_bits_BH_Mapped;
 const NEW: usize = 1 << bindings::bh_state_bits_BH_New;
-const UPTODATE: usize = 1 << bindings::bh_state_bits_BH_Uptodate;
+const DELAY: usize = 1 << bindings::bh_state_bits_BH_Delay;
+const UNWRITTEN: usize = 1 << bindings::bh_state_bits_BH_Unwritten;
 
 /// The state of a block of a folio (`struct buffer_head`).
 ///
@@ -86,13 +90,18 @@ impl BufferHead {
         unsafe { (*self.as_raw()).b_size }
     }
 
+    /// The flags at the moment.
+    #[inline(always)]
+    fn state<O: AcquireOrRelaxed>(&self, order: O) -> usize {
+        // SAFETY: The buffer lives by the type invariants; its flags are only accessed atomically.
+        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).b_state) }.load(order)
+    }
+
     /// Whether the buffer is mapped, up to date and not new, in one look. Reads of the data are
     /// ordered after it.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        // SAFETY: The buffer lives by the type invariants; its flags are only accessed atomically.
-        let flags = unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).b_state) };
-        flags.load(Acquire) & (MAPPED | UPTODATE | NEW) == MAPPED | UPTODATE
+        self.state(Acquire) & (MAPPED | UPTODATE | NEW) == MAPPED | UPTODATE
     }
 
     /// Whether the data of the block is valid (`BH_Uptodate`). Reads of the data are ordered
@@ -101,8 +110,7 @@ impl BufferHead {
     /// C counterpart: `buffer_uptodate()`.
     #[inline]
     pub fn is_uptodate(&self) -> bool {
-        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
-        unsafe { bindings::buffer_uptodate(self.as_raw()) }
+        self.state(Acquire) & UPTODATE != 0
     }
 
     /// Sets `BH_Uptodate`. Writes of the data are ordered before.
@@ -119,8 +127,7 @@ impl BufferHead {
     /// C counterpart: `buffer_mapped()`.
     #[inline]
     pub fn is_mapped(&self) -> bool {
-        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
-        unsafe { bindings::buffer_mapped(self.as_raw()) }
+        self.state(Relaxed) & MAPPED != 0
     }
 
     /// Whether the place of the block was found by the write at hand (`BH_New`).
@@ -128,8 +135,7 @@ impl BufferHead {
     /// C counterpart: `buffer_new()`.
     #[inline]
     pub fn is_new(&self) -> bool {
-        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
-        unsafe { bindings::buffer_new(self.as_raw()) }
+        self.state(Relaxed) & NEW != 0
     }
 
     /// Clears `BH_New`.
@@ -146,8 +152,7 @@ impl BufferHead {
     /// C counterpart: `buffer_delay()`.
     #[inline]
     pub fn is_delay(&self) -> bool {
-        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
-        unsafe { bindings::buffer_delay(self.as_raw()) }
+        self.state(Relaxed) & DELAY != 0
     }
 
     /// Whether the block's place on the device is allocated and holds no data (`BH_Unwritten`).
@@ -155,8 +160,7 @@ impl BufferHead {
     /// C counterpart: `buffer_unwritten()`.
     #[inline]
     pub fn is_unwritten(&self) -> bool {
-        // SAFETY: The buffer lives by the type invariants; the flags are read with one load.
-        unsafe { bindings::buffer_unwritten(self.as_raw()) }
+        self.state(Relaxed) & UNWRITTEN != 0
     }
 
     /// Makes the buffer dirty, and its folio and inode with it. It must be up to date, or C warns.

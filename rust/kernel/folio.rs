@@ -16,7 +16,15 @@
 
 use crate::{
     bindings,
-    sync::aref::AlwaysRefCounted,
+    sync::{
+        aref::AlwaysRefCounted,
+        atomic::{
+            ordering::AcquireOrRelaxed,
+            Acquire,
+            Atomic,
+            Relaxed, //
+        }, //
+    },
     types::{
         NotThreadSafe,
         Opaque, //
@@ -30,6 +38,14 @@ use core::{
     },
     ptr::NonNull, //
 };
+
+const LOCKED: usize = 1 << bindings::pageflags_PG_locked;
+const UPTODATE: usize = 1 << bindings::pageflags_PG_uptodate;
+const DIRTY: usize = 1 << bindings::pageflags_PG_dirty;
+const WRITEBACK: usize = 1 << bindings::pageflags_PG_writeback;
+const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
+/// `PG_dontcache_counted`
+const COUNTED: usize = 1 << bindings::pageflags_PG_arch_3;
 
 /// A folio of the page cache (`struct folio`).
 ///
@@ -101,13 +117,22 @@ impl Folio {
         unsafe { bindings::folio_size(self.as_raw()) }
     }
 
+    /// The flags at the moment.
+    #[inline(always)]
+    fn flags<O: AcquireOrRelaxed>(&self, order: O) -> usize {
+        // SAFETY: The folio is live by the type invariants; its flags are only accessed atomically.
+        let flags = unsafe {
+            Atomic::from_ptr(&raw mut (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.flags.f)
+        };
+        flags.load(order)
+    }
+
     /// Whether the folio has data that its device does not have (`PG_dirty`).
     ///
     /// C counterpart: `folio_test_dirty()`.
     #[inline]
     pub fn test_dirty(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
-        unsafe { bindings::folio_test_dirty(self.as_raw()) }
+        self.flags(Relaxed) & DIRTY != 0
     }
 
     /// Whether every byte of the folio is as new as its device's (`PG_uptodate`). Reads of the
@@ -116,8 +141,7 @@ impl Folio {
     /// C counterpart: `folio_test_uptodate()`.
     #[inline]
     pub fn test_uptodate(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
-        unsafe { bindings::folio_test_uptodate(self.as_raw()) }
+        self.flags(Acquire) & UPTODATE != 0
     }
 
     /// Whether the folio is on its way to its device (`PG_writeback`).
@@ -125,8 +149,7 @@ impl Folio {
     /// C counterpart: `folio_test_writeback()`.
     #[inline]
     pub fn test_writeback(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
-        unsafe { bindings::folio_test_writeback(self.as_raw()) }
+        self.flags(Relaxed) & WRITEBACK != 0
     }
 
     /// Whether the folio is to leave the page cache once it is clean (`PG_dropbehind`).
@@ -134,8 +157,7 @@ impl Folio {
     /// C counterpart: `folio_test_dropbehind()`.
     #[inline]
     pub fn test_dropbehind(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
-        unsafe { bindings::folio_test_dropbehind(self.as_raw()) }
+        self.flags(Relaxed) & DROPBEHIND != 0
     }
 
     /// Takes the dropbehind flag away, and says whether it was set. A full barrier.
@@ -154,8 +176,7 @@ impl Folio {
     /// Whether the folio's pages are in the counter of dirty dropbehind pages. Unordered.
     #[inline]
     pub fn test_dontcache_counted(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
-        unsafe { bindings::folio_test_dontcache_counted(self.as_raw()) }
+        self.flags(Relaxed) & COUNTED != 0
     }
 
     /// Whether anybody holds the folio's lock (`PG_locked`).
@@ -163,8 +184,7 @@ impl Folio {
     /// C counterpart: `folio_test_locked()`.
     #[inline]
     pub fn test_locked(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
-        unsafe { bindings::folio_test_locked(self.as_raw()) }
+        self.flags(Relaxed) & LOCKED != 0
     }
 
     /// Locks the folio, and sleeps until it can.
@@ -206,8 +226,7 @@ impl Folio {
 impl account::Flags for Folio {
     #[inline(always)]
     fn is_dontcache_dirty(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flags are read with one load.
-        unsafe { bindings::folio_is_dontcache_dirty(self.as_raw()) }
+        self.flags(Relaxed) & (DIRTY | DROPBEHIND) == DIRTY | DROPBEHIND
     }
 
     #[inline(always)]
