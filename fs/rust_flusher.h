@@ -23,6 +23,9 @@ EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 #define RUST_DONTCACHE_AGAIN	(HZ / 10)
 #define RUST_DONTCACHE_STUCK	HZ
 
+/* For how long no other kick is served within work for sync(). */
+#define RUST_DONTCACHE_IN_SYNC	HZ
+
 /* Pages that are written for a kick where others wait: the rescuer, or works. */
 #define RUST_DONTCACHE_PORTION	1024L
 
@@ -192,19 +195,107 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 }
 
 /*
- * Between two works, and between two portions of @work, so that neither many
- * nor long ones delay a kick, or what the last one left. Work for one super
- * block is for sync(): it goes by the time at which inodes were dirtied, which
- * a round in the middle would change, and has an end. Before it, where there
- * is no @work, it has to wait for a portion of a kick only.
+ * For a kick within @sync, which is to write what was dirtied before that time
+ * of one super block, and has it queued or parked: those of its inodes that
+ * have dirty dropbehind pages come first from now on. @work is for others, of
+ * another super block or dirtied later. What it leaves of them must not become
+ * @sync's, or that might never end.
+ */
+static void rust_write_dontcache_beside_sync(struct bdi_writeback *wb,
+					     struct wb_writeback_work *sync,
+					     unsigned long dirtied_before,
+					     struct wb_writeback_work *work,
+					     bool left)
+{
+	unsigned int more = left ? RUST_DONTCACHE_LOOKS_LEFT : 0;
+	long inodes = left ? LONG_MAX : RUST_DONTCACHE_INODES;
+	struct inode *inode, *next;
+	struct list_head *old;
+	LIST_HEAD(believed);
+	LIST_HEAD(others);
+	LIST_HEAD(found);
+	LIST_HEAD(later);
+	LIST_HEAD(own);
+
+	guard(spinlock)(&wb->list_lock);
+	trace_writeback_start(wb, work);
+	/* What is queued or parked is not dated anew by others, as by fsync(). */
+	queue_io(wb, sync, dirtied_before);
+	rust_queue_dontcache(&wb->b_io, &more, inodes, &found, &believed);
+	list_splice_tail_init(&believed, &found);
+	list_for_each_entry_safe(inode, next, &found, i_io_list)
+		list_move(&inode->i_io_list,
+			  inode->i_sb == sync->sb ? &own : &others);
+	list_splice_tail(&own, &wb->b_io);
+	list_splice_tail_init(&wb->b_io, &wb->b_more_io);
+
+	list_for_each(old, &wb->b_dirty)
+		if (!inode_dirtied_after(wb_inode(old), dirtied_before))
+			break;
+	list_cut_before(&later, &wb->b_dirty, old);
+	rust_queue_dontcache(&later, &more, inodes, &found, &believed);
+	list_splice(&later, &wb->b_dirty);
+	list_splice_tail(&believed, &found);
+	rust_turn_over(&found, &wb->b_io);
+	list_splice_tail(&others, &wb->b_io);
+	__writeback_inodes_wb(wb, work);
+
+	while (!list_empty(&wb->b_io))
+		redirty_tail(wb_inode(wb->b_io.prev), wb);
+	list_for_each_entry_safe(inode, next, &wb->b_more_io, i_io_list) {
+		if (inode->i_sb == sync->sb &&
+		    !inode_dirtied_after(inode, dirtied_before))
+			break;
+		redirty_tail(inode, wb);
+	}
+	trace_writeback_written(wb, work);
+}
+
+/*
+ * Between two portions of @sync, which is for sync() or its like. Not between
+ * all of them: somebody waits for it.
+ */
+static void rust_wb_serve_beside_sync(struct bdi_writeback *wb,
+				      struct wb_writeback_work *sync,
+				      unsigned long dirtied_before)
+{
+	bool left = test_bit(WB_dontcache_left, &wb->state);
+	struct wb_writeback_work work = {
+		.sync_mode	= WB_SYNC_NONE,
+		.range_cyclic	= 1,
+		.reason		= WB_REASON_DONTCACHE,
+	};
+
+	if (sync->kick_served && time_before(jiffies, sync->kick_served +
+						      RUST_DONTCACHE_IN_SYNC))
+		return;
+	work.nr_pages = min(rust_dontcache_consume(wb), RUST_DONTCACHE_PORTION);
+	if (work.nr_pages <= 0)
+		return;
+	rust_write_dontcache_beside_sync(wb, sync, dirtied_before, &work, left);
+	rust_wb_leave(wb);
+	sync->kick_served = jiffies;
+}
+
+/*
+ * Between two portions of @work, which is for what was dirtied before
+ * @dirtied_before, and between two works, where there is none: so that neither
+ * many nor long ones delay a kick, or what the last one left. A work that waits
+ * has to wait for a portion of a kick only.
  */
 static void rust_wb_serve_kick(struct bdi_writeback *wb,
-			       struct wb_writeback_work *work)
+			       struct wb_writeback_work *work,
+			       unsigned long dirtied_before)
 {
-	if (rust_writeback_active() && !(work && work->sb) &&
-	    (test_bit(WB_start_dontcache, &wb->state) ||
-	     test_bit(WB_dontcache_left, &wb->state)))
-		rust_wb_write_kicked(wb, work ? LONG_MAX : RUST_DONTCACHE_PORTION);
+	if (!rust_writeback_active() ||
+	    !(test_bit(WB_start_dontcache, &wb->state) ||
+	      test_bit(WB_dontcache_left, &wb->state)))
+		return;
+	if (work && work->sb)
+		rust_wb_serve_beside_sync(wb, work, dirtied_before);
+	else
+		rust_wb_write_kicked(wb, work && list_empty(&wb->work_list) ?
+					 LONG_MAX : RUST_DONTCACHE_PORTION);
 }
 
 /*
@@ -282,7 +373,8 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 }
 
 static void rust_wb_serve_kick(struct bdi_writeback *wb,
-			       struct wb_writeback_work *work)
+			       struct wb_writeback_work *work,
+			       unsigned long dirtied_before)
 {
 }
 

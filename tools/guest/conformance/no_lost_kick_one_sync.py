@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""One long syncfs() of many files on a slow drive: beside a page of one of them, a new file's, another partition's.
+
+What the sync is for is written when it is over, though somebody writes with DONTCACHE all the time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, write_dontcache
+from knobs import never_many, never_periodic
+from no_lost_kick_busy import left_of
+from row import BOUND, Verdict, main, told_wait, tried, waited
+from slow import partition, slow_drive
+from walk import beside
+
+FILES = 80
+SIZE = 4 * MIB
+"""The flusher is not interrupted within a file."""
+PART = 768 * MIB
+ENOUGH = Path("/tmp/enough")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def sync(root: Path) -> None:
+    with opened(root, os.O_RDONLY) as fd:
+        assert _libc.syncfs(fd) == 0, os.strerror(ctypes.get_errno())
+
+
+def write_often(path: Path) -> None:
+    """Without a rest, in two files, until there is enough of it."""
+    data = os.urandom(MIB)
+    with opened(path.with_suffix(".1")) as one, opened(path.with_suffix(".2")) as two:
+        while not ENOUGH.exists():
+            for offset in range(0, 8 * MIB, MIB):
+                write_dontcache(one, offset, data)
+                write_dontcache(two, offset, data)
+
+
+@contextlib.contextmanager
+def writer(path: Path) -> Iterator[None]:
+    """It writes while the body runs."""
+    with contextlib.ExitStack() as stack:
+        stack.callback(ENOUGH.unlink)
+        stack.enter_context(beside(lambda: write_often(path)))
+        stack.callback(ENOUGH.touch)
+        yield
+
+
+def one_sync() -> Verdict:
+    with contextlib.ExitStack() as stack:
+        disk = stack.enter_context(slow_drive())
+        root = stack.enter_context(file_system("xfs", stack.enter_context(partition(disk.device, 1, 0, PART))))
+        device = stack.enter_context(partition(disk.device, 2, PART, MIB))
+        stack.enter_context(never_periodic())
+        stack.enter_context(never_many())
+        # A write that only changes the time of the file is not to wait for the log.
+        run("mount", "-o", "remount,lazytime", root)
+        page = stack.enter_context(opened(root / "page"))
+        other = stack.enter_context(opened(device, os.O_RDWR))
+        write_dontcache(page, 0, bytes(PAGE))
+        os.fsync(page)
+        files = [stack.enter_context(opened(root / f"{number}")) for number in range(FILES)]
+        for fd in files:
+            os.pwrite(fd, bytes(SIZE), 0)
+        with contextlib.ExitStack() as writing:
+            with beside(lambda: sync(root)):
+                started = waited(lambda: any(cachestat(fd).writeback for fd in files), BOUND)
+                before = sum(left_of(fd) for fd in files)
+                write_dontcache(files[-1], SIZE, bytes(PAGE))
+                write_dontcache(page, 0, bytes(PAGE))
+                write_dontcache(other, 0, bytes(PAGE))
+                counted = counter(disk.device)[0]
+                took = waited(lambda: not any(left_of(fd) for fd in (files[-1], page, other)), BOUND)
+                after = sum(left_of(fd) for fd in files)
+                writing.enter_context(writer(root / "writer"))
+            left = sum(left_of(fd) for fd in files)
+    tried(started is not None and before > FILES * SIZE // PAGE // 2, "a sync that has much to do")
+    tried(counted == 3, "pages to be kicked")
+    figures = f"{told_wait(took)}, {after} of {before} pages were left to sync, {left} after it"
+    return Verdict(took is not None and after > before // 2 and not left, figures)
+
+
+if __name__ == "__main__":
+    main(one_sync, breaks_c=True)
