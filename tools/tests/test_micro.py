@@ -118,8 +118,17 @@ def test_a_dearer_operation_is_named() -> None:
     assert "place" not in str(caught.value)
 
 
+def test_each_operation_has_its_own_limit() -> None:
+    figures = operations()
+    figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.05
+    micro.judge(figures, both())
+    figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.07
+    with pytest.raises(Failure, match=r"than C: bio_first_in_a_while 1\.070 \(at most 1\.06\)$"):
+        micro.judge(figures, both())
+
+
 def test_a_dearer_row_is_named() -> None:
-    with pytest.raises(Failure, match=r"than C: 1024 writev 10240 middle 1\.001;") as caught:
+    with pytest.raises(Failure, match=r"than C: 1024 writev 10240 middle 1\.001 \(at most 1\.00\)$") as caught:
         micro.judge(operations(), both({"1024 writev 10240 middle": 1001}))
     assert "place" not in str(caught.value)
 
@@ -142,7 +151,7 @@ def test_c_may_be_uneven() -> None:
 
 
 def test_both_rules_are_told() -> None:
-    with pytest.raises(Failure, match=r"than C: 4096 order 9 end 20\.000; .*place: 4096 order 9 end 20\.00;"):
+    with pytest.raises(Failure, match=r"than C: 4096 order 9 end 20\.000 \(at most 1\.00\); .*place: 4096 order 9 end 20\.00;"):
         micro.judge(operations(), both({"4096 order 9 end": 20000}))
 
 
