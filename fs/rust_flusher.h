@@ -195,11 +195,11 @@ static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
 }
 
 /*
- * For a kick within @sync, which is to write what was dirtied before that time
- * of one super block, and has it queued or parked: those of its inodes that
- * have dirty dropbehind pages come first from now on. @work is for others, of
- * another super block or dirtied later. What it leaves of them must not become
- * @sync's, or that might never end.
+ * For a kick within @sync, which is to write the inodes of one super block that
+ * were dirtied before @dirtied_before: those of them that have dirty dropbehind
+ * pages come first from now on. @work is for others, of another super block or
+ * dirtied later. What it leaves of them must not become @sync's, or that might
+ * never end.
  */
 static void rust_write_dontcache_beside_sync(struct bdi_writeback *wb,
 					     struct wb_writeback_work *sync,
@@ -219,7 +219,7 @@ static void rust_write_dontcache_beside_sync(struct bdi_writeback *wb,
 
 	guard(spinlock)(&wb->list_lock);
 	trace_writeback_start(wb, work);
-	/* What is queued or parked is not dated anew by others, as by fsync(). */
+	/* What is @sync's keeps its date then, even if it meets an fsync(). */
 	queue_io(wb, sync, dirtied_before);
 	rust_queue_dontcache(&wb->b_io, &more, inodes, &found, &believed);
 	list_splice_tail_init(&believed, &found);
