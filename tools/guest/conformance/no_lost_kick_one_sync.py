@@ -8,7 +8,6 @@ What the sync is for is written when it is over, though somebody writes with DON
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, w
 from knobs import never_many, never_periodic
 from no_lost_kick_busy import left_of
 from row import BOUND, Verdict, main, told_wait, tried, waited
-from slow import partition, slow_drive
+from slow import partition, slow_drive, syncfs
 from walk import beside
 
 FILES = 80
@@ -26,12 +25,10 @@ SIZE = 4 * MIB
 PART = 768 * MIB
 ENOUGH = Path("/tmp/enough")
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
 
 def sync(root: Path) -> None:
     with opened(root, os.O_RDONLY) as fd:
-        assert _libc.syncfs(fd) == 0, os.strerror(ctypes.get_errno())
+        syncfs(fd)
 
 
 def write_often(path: Path) -> None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
 from knobs import never_many, never_periodic
 from row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
-from slow import partition, slow_drive
+from slow import partition, slow_drive, syncfs
 from walk import beside
 
 SYNCERS = 48
@@ -25,8 +24,6 @@ PART = 384 * MIB
 PAGES = 3 if SHORT else 10
 ENOUGH = Path("/tmp/enough")
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
 
 def sync_often(path: Path) -> None:
     """Writes and syncs, until there is enough of it."""
@@ -34,7 +31,7 @@ def sync_often(path: Path) -> None:
     with opened(path) as fd:
         while not ENOUGH.exists():
             os.pwrite(fd, data, 0)
-            assert _libc.syncfs(fd) == 0, os.strerror(ctypes.get_errno())
+            syncfs(fd)
 
 
 @contextlib.contextmanager

@@ -67,3 +67,11 @@ def partition(device: str, number: int, start: int, length: int) -> Iterator[str
         yield f"{device}{number}"
     finally:
         change(_DEL_PARTITION)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def syncfs(fd: int) -> None:
+    """Writes all that is dirty of the file's file system."""
+    assert _libc.syncfs(fd) == 0, os.strerror(ctypes.get_errno())
