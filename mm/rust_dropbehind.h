@@ -19,11 +19,6 @@
  */
 #define PG_dontcache_counted	PG_arch_3
 
-static inline bool folio_test_dontcache_counted(const struct folio *folio)
-{
-	return test_bit(PG_dontcache_counted, const_folio_flags(folio, 0));
-}
-
 static inline bool folio_test_set_dontcache_counted(struct folio *folio)
 {
 	return test_and_set_bit(PG_dontcache_counted, folio_flags(folio, 0));

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, write_dontcache
 from knobs import never_many, never_periodic
 from no_lost_kick_busy import left_of
 from row import BOUND, Verdict, main, told_wait, tried, waited
-from slow import partition, slow_drive, syncfs
+from slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
 from walk import beside
 
 FILES = 80
 SIZE = 4 * MIB
 """The flusher is not interrupted within a file."""
 PART = 768 * MIB
-ENOUGH = Path("/tmp/enough")
 
 
 def sync(root: Path) -> None:
@@ -39,16 +37,6 @@ def write_often(path: Path) -> None:
             for offset in range(0, 8 * MIB, MIB):
                 write_dontcache(one, offset, data)
                 write_dontcache(two, offset, data)
-
-
-@contextlib.contextmanager
-def writer(path: Path) -> Iterator[None]:
-    """It writes while the body runs."""
-    with contextlib.ExitStack() as stack:
-        stack.callback(ENOUGH.unlink)
-        stack.enter_context(beside(lambda: write_often(path)))
-        stack.callback(ENOUGH.touch)
-        yield
 
 
 def one_sync() -> Verdict:
@@ -77,7 +65,7 @@ def one_sync() -> Verdict:
                 counted = counter(disk.device)[0]
                 took = waited(lambda: not any(left_of(fd) for fd in (files[-1], page, other)), BOUND)
                 after = sum(left_of(fd) for fd in files)
-                writing.enter_context(writer(root / "writer"))
+                writing.enter_context(meanwhile([lambda: write_often(root / "writer")]))
             left = sum(left_of(fd) for fd in files)
     tried(started is not None and before > FILES * SIZE // PAGE // 2, "a sync that has much to do")
     tried(counted == 3, "pages to be kicked")

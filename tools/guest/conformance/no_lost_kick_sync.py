@@ -4,25 +4,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
 from knobs import never_many, never_periodic
 from row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
-from slow import partition, slow_drive, syncfs
-from walk import beside
+from slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
 
 SYNCERS = 48
 """So many that there always is one whom the flusher has to serve."""
-PIECE = MIB
-"""So little that one sync of all of them is over well within the bound: a kick waits for it."""
+PIECE = 4 * MIB
 PART = 384 * MIB
 PAGES = 3 if SHORT else 10
-ENOUGH = Path("/tmp/enough")
 
 
 def sync_often(path: Path) -> None:
@@ -32,17 +27,6 @@ def sync_often(path: Path) -> None:
         while not ENOUGH.exists():
             os.pwrite(fd, data, 0)
             syncfs(fd)
-
-
-@contextlib.contextmanager
-def syncers(root: Path) -> Iterator[None]:
-    """They sync this file system while the body runs."""
-    with contextlib.ExitStack() as stack:
-        stack.callback(ENOUGH.unlink)
-        for number in range(SYNCERS):
-            stack.enter_context(beside(functools.partial(sync_often, root / str(number))))
-        stack.callback(ENOUGH.touch)
-        yield
 
 
 def beside_syncs() -> Verdict:
@@ -55,7 +39,7 @@ def beside_syncs() -> Verdict:
         opened(second, os.O_RDWR) as fd,
         never_periodic(),
         never_many(),
-        syncers(root),
+        meanwhile(functools.partial(sync_often, root / str(number)) for number in range(SYNCERS)),
     ):
         under_way = waited(lambda: sum(cachestat_of(root, number) for number in range(SYNCERS)) > PIECE // PAGE, BOUND)
         for number in range(PAGES):
@@ -78,4 +62,4 @@ def cachestat_of(root: Path, number: int) -> int:
 
 
 if __name__ == "__main__":
-    main(beside_syncs)
+    main(beside_syncs, breaks_c=True)

@@ -7,13 +7,14 @@ import contextlib
 import ctypes
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from devices import TIMER
 from dontcache import MIB, opened
 from row import KIB
-from walk import SECTOR, NullBlock
+from walk import SECTOR, NullBlock, beside
 
 SPEED = 32 * MIB
 """Bytes a second."""
@@ -75,3 +76,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def syncfs(fd: int) -> None:
     """Writes all that is dirty of the file's file system."""
     assert _libc.syncfs(fd) == 0, os.strerror(ctypes.get_errno())
+
+
+ENOUGH = Path("/tmp/enough")
+
+
+@contextlib.contextmanager
+def meanwhile(functions: Iterable[Callable[[], None]]) -> Iterator[None]:
+    """Each runs in a process of its own while the body does: until there is `ENOUGH` of it."""
+    with contextlib.ExitStack() as stack:
+        stack.callback(ENOUGH.unlink)
+        for function in functions:
+            stack.enter_context(beside(function))
+        stack.callback(ENOUGH.touch)
+        yield
