@@ -85,8 +85,8 @@ def of_counts(counts: Counts) -> Result:
 
 POWER_CUTS = Row("crash_safe_power_cuts", "crash safe", "Power that goes while writers run: what fsync promised is there")
 
-HOST: dict[Row, Callable[[str, bool], Result]] = {
-    POWER_CUTS: lambda core, short: of_counts(power_cuts.run(6 if short else 50, core)),
+HOST: dict[Row, Callable[[str, bool], Counts]] = {
+    POWER_CUTS: lambda core, short: power_cuts.run(6 if short else 50, core),
 }
 """Rows that no script in the guest can tell of, as it does not live to their end: what tries them on a core.
 
@@ -139,9 +139,9 @@ def result(row: in_turn.Ended) -> Result:
 
 
 def run_core(
-    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], variant: Variant = MEASURED
+    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], boots: vm.Boots, variant: Variant = MEASURED
 ) -> Results:
-    """All rows on one core; setup hears of the machine."""
+    """All rows on one core; setup hears of the machine, and boots are counted."""
     results: Results = {}
 
     def ended(row: in_turn.Ended) -> None:
@@ -150,7 +150,8 @@ def run_core(
 
     options, seconds = replace(options_for(variant), core=core, share=GUEST), SECONDS * variant.slowness
     command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH={FOLDERS} python3 -P $0.py 2>&1"
-    for boot in in_turn.run(options, FOLDERS.split(":")[0], command, seconds, [row.name for row in rows], ended):
+    names = [row.name for row in rows]
+    for boot in in_turn.run(options, FOLDERS.split(":")[0], command, seconds, names, ended, boots):
         booted = boot.result
         if boot.complaint:
             name = boot.complained_in()
@@ -164,12 +165,17 @@ def run_core(
 
 
 def run_rows(
-    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], variant: Variant = MEASURED
+    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], boots: vm.Boots, variant: Variant = MEASURED
 ) -> Results:
     """All rows on one core, in the guest and from the host."""
     inside = [row for row in rows if row not in HOST]
-    results = run_core(core, inside, short, setup, variant) if inside else {}
-    return results | {row.name: HOST[row](core, short) for row in rows if row in HOST}
+    results = run_core(core, inside, short, setup, boots, variant) if inside else {}
+    for row in rows:
+        if row in HOST:
+            counts = HOST[row](core, short)
+            results[row.name] = of_counts(counts)
+            boots.add(counts.boots)
+    return results
 
 
 def problems(results: Mapping[str, Results]) -> list[str]:
@@ -186,7 +192,7 @@ def short() -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
     counts = Counts()
     rows = [row for row in find_rows() if row not in HOST]
-    results = run_rows("rust", rows, short=True, setup={})
+    results = run_rows("rust", rows, True, {}, counts.boots)
     for problem in problems({"rust": results}):
         counts.fail(f"conformance: {problem}")
     counts.passed = len(rows) - counts.failed
@@ -249,8 +255,9 @@ def main(arguments: list[str]) -> int:
     kernel.ensure(variant)
     cores = [core for core in CORES if core in (options.core or CORES)]
     setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
-    results = {core: run_rows(core, rows, options.short, setup, variant) for core in cores}
-    setup |= {"rows": "short" if options.short else "whole"}
+    boots = vm.Boots()
+    results = {core: run_rows(core, rows, options.short, setup, boots, variant) for core in cores}
+    setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}
     show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), rows, results)
@@ -261,6 +268,8 @@ def main(arguments: list[str]) -> int:
         print(f"failed: {problem}", flush=True)
     for core, of_core in results.items():
         print(f"{CORES[core]}: {sum(result.verdict == KEPT for result in of_core.values())} of {len(rows)} rows kept")
+    if boots.deaths:
+        print(f"QEMU died in {boots.told()}")
     return 1 if wrong else 0
 
 

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the guest's console tells about how a run ended."""
+"""The guest's console: where it is kept, and what it tells about how a run ended."""
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
+import time
+from pathlib import Path
+
+from . import paths
+
+LOGS_KEPT = 200
 
 STAMP = r"^(?:\[[^\]]*\]\s*)?"
 HANG = re.compile(r"softlockup|soft lockup|hung_task|hard lockup|RCU Stall|unknown NMI|NMI: Not continuing", re.IGNORECASE)
 OOPS = re.compile(
-    STAMP + r"((?:Oops: |Oops\b.*\[#\d+\]|BUG: (?:unable to|kernel NULL|KASAN|Bad )|kernel BUG at|general protection fault"
-    r"|Internal error|invalid opcode|stack segment|double fault|divide error).*)",
+    STAMP + r"((?:Oops: |Oops\b.*\[#\d+\]|BUG: (?:unable to|kernel NULL|KASAN|Bad |failure at )|kernel BUG at"
+    r"|general protection fault|Internal error|invalid opcode|stack segment|double fault|divide error).*)",
     re.MULTILINE,
 )
 PANIC = re.compile(STAMP + r"(Kernel panic - not syncing: ?(.*))", re.MULTILINE)
@@ -20,9 +28,31 @@ WARNING = re.compile(
     re.MULTILINE,
 )
 
+DEATHS = (
+    "Fatal exception",
+    # User-mode Linux calls its oopses so, and has no others.
+    "BUG!",
+    "Kernel mode fault",
+    "Kernel tried to access user memory",
+    "Segfault ",
+)
+"""How the reason of a panic begins that follows a mistake of the kernel's own."""
+
 RACE = re.compile(r"BUG: KCSAN: [\w: -]+ in (.*)")
 OURS = re.compile(r"\b(?:_R\w+|rust_\w+|(?:bio_)?batch_\w+|buffer_index_\w+|(?:bdi|mapping)_dontcache_dirty)\b")
 """Our functions, in Rust and in C. The kernel's C has races that are none of our business."""
+
+
+def new_log(kind: str) -> Path:
+    """A fresh file for a console; the oldest of too many of its kind go."""
+    paths.LOG.mkdir(parents=True, exist_ok=True)
+    for old in sorted(paths.LOG.glob(f"{kind}-*.log"))[:-LOGS_KEPT]:
+        old.unlink(missing_ok=True)
+    prefix = time.strftime(f"{kind}-%Y%m%d-%H%M%S-")
+    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".log", dir=paths.LOG)
+    os.close(descriptor)
+    os.chmod(name, 0o644)
+    return Path(name)
 
 
 def classify(text: str) -> tuple[str, str] | None:
@@ -37,7 +67,7 @@ def classify(text: str) -> tuple[str, str] | None:
     if oops and (not panic or oops.start() < panic.start()):
         return "oops", oops[1].strip()
     if panic:
-        return ("oops" if panic[2].startswith("Fatal exception") else "panic"), panic[1].strip()
+        return ("oops" if panic[2].startswith(DEATHS) else "panic"), panic[1].strip()
     return None
 
 

@@ -43,6 +43,8 @@ class Counts:
     failed: int = 0
     skipped: int = 0
     problems: list[str] = field(default_factory=list)
+    boots: vm.Boots = field(default_factory=vm.Boots, compare=False)
+    """The guests that it took."""
 
     def add(self, other: Counts) -> None:
         """Take in the counts of another part of the run."""
@@ -50,6 +52,7 @@ class Counts:
         self.failed += other.failed
         self.skipped += other.skipped
         self.problems += other.problems
+        self.boots.add(other.boots)
 
     def fail(self, problem: str) -> None:
         """Count a failure that no case told of."""
@@ -111,8 +114,9 @@ def run_core(
             counts.fail(f"{name}: the kernel warned")
 
     options = replace(options, core=core, share=TESTS)
+    names = [script.name for script in scripts]
     try:
-        for boot in in_turn.run(options, "/share", "./$0", seconds, [script.name for script in scripts], ended):
+        for boot in in_turn.run(options, "/share", "./$0", seconds, names, ended, counts.boots):
             sys.stderr.write(boot.result.stderr.decode(errors="replace"))
             if boot.complaint:
                 counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.result.console}")
@@ -126,7 +130,7 @@ def proof(variant: Variant) -> Counts:
     counts = Counts()
     command = f"echo {variant.crash} >/sys/kernel/debug/provoke-crash/DIRECT"
     try:
-        told = vm.run(options_for(variant), [command]).complaint
+        told = vm.run(options_for(variant), [command], again=vm.from_scratch).complaint
     except vm.VmFailure as failure:
         told = str(failure)
     if variant.report in told:
@@ -162,6 +166,8 @@ def run(
         counts.add(run_core(core, scripts, options, seconds=SECONDS * variant.slowness))
     for problem in counts.problems:
         print(f"guest: failed: {problem}", flush=True)
+    if counts.boots.deaths:
+        print(f"guest: QEMU died in {counts.boots.told()}", flush=True)
     return counts
 
 

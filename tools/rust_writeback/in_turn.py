@@ -2,7 +2,8 @@
 """Run scripts in the virtual machine in turn: in one boot, unless one takes the guest with it.
 
 The scripts after such a one get a new guest, and so do those after one that had to be ended, which has
-left the guest as it was just then, or that says that it has spoilt it.
+left the guest as it was just then, or that says that it has spoilt it. When QEMU itself dies, no script
+is blamed: the one that was running begins again in a new guest.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NO_STATUS = -1
 """The status of a script whose guest has died."""
 
 EARLY = "early"
-"""The kind of death when the guest was well, but its driver was not."""
+"""The kind of death when the guest was well, but its driver or QEMU was not."""
 
 DRIVER = (
     'cd "$1" || exit; seconds=$2; command=$3; shift 3; for script; do'
@@ -120,10 +121,12 @@ def run(
     seconds: int,
     scripts: Sequence[str],
     ended: Callable[[Ended], None],
+    boots: vm.Boots,
 ) -> Iterator[Booted]:
     """Run the command for each script in a folder of the guest; tell of each that ended; yield each boot.
 
-    Raises Failure when a guest runs none of them.
+    All boots are counted, also those that are not yielded because guest or QEMU died. Raises Failure
+    when a guest runs no script, or QEMU dies again and again before it does.
     """
     left = list(scripts)
     while left:
@@ -132,13 +135,25 @@ def run(
         try:
             result = vm.run(options, words, stdout=boot.take)
         except vm.VmFailure as failure:
-            if not boot.running and not boot.done:
-                raise
-            boot.died(failure.kind, str(failure))
+            _bury(boot, failure, boots, left=bool(set(left) - set(boot.done)))
         else:
+            boots.over()
             if boot.running:
                 boot.died(EARLY, f"the driver ended early with status {result.status}; see {result.console}")
             elif not boot.done:
                 raise Failure(f"the guest of the {options.core} core ran no script; see {result.console}")
             yield Booted(result, "" if boot.told_of_warning() else result.complaint)
         left = [script for script in left if script not in boot.done]
+
+
+def _bury(boot: _Boot, failure: vm.VmFailure, boots: vm.Boots, left: bool) -> None:
+    """Count a boot that came to a bad end; blame a script unless QEMU has died and may be tried again."""
+    if boot.done:
+        boots.went_on()
+    try:
+        boots.over(failure, left)
+    except vm.VmFailure as final:
+        if not boot.running and not boot.done:
+            raise
+        boot.died(EARLY if final.qemu_died else final.kind, str(final))
+        boots.went_on()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One run of QEMU: its process, the lines to PID 1 of the guest, and its end."""
+"""One run of a machine, QEMU mostly: its process, the lines to PID 1 of the guest, and its end."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -17,6 +18,12 @@ from dataclasses import dataclass, field
 from typing import IO
 
 Sink = Callable[[bytes], None]
+
+PANICKED, NO_ROOM = "GUEST_PANICKED", "NO_ROOM"
+EVENTS = {PANICKED: b'"event": "GUEST_PANICKED"', NO_ROOM: b'"nospace": true'}
+"""What QEMU tells on its monitor: the second when the host has no room for what the guest writes to a drive."""
+
+LAST_SECONDS = 10.0
 
 
 @dataclass
@@ -31,6 +38,8 @@ class Story:
     expected: dict[str, int] = field(default_factory=dict)
     boot_seconds: float | None = None
     silent: bool = False
+    late: bool = False
+    """It was alive, but all of its time was over."""
     events: list[str] = field(default_factory=list)
     returncode: int | None = None
     qemu_stderr: str = ""
@@ -51,20 +60,31 @@ class Story:
 
 
 class Machine:
-    """A started QEMU. Leaving the context kills it, whatever happened."""
+    """A started QEMU, or what speaks to us like it. Leaving the context kills it, whatever happened.
 
-    def __init__(self, sinks: dict[str, Sink], boot_limit: float, beat_limit: float) -> None:
+    What it says on stderr goes to a file without a name unless there is another.
+    """
+
+    def __init__(
+        self,
+        sinks: dict[str, Sink],
+        boot_limit: float,
+        beat_limit: float,
+        whole_limit: float = math.inf,
+        stderr: IO[bytes] | None = None,
+    ) -> None:
         self.story = Story()
         self.boot_limit = boot_limit
         self.beat_limit = beat_limit
+        self.whole_limit = whole_limit
         self._sinks = sinks
         self._got = {"stdout": 0, "stderr": 0}
-        self._line = b""
+        self._line = self._monitor = b""
         self._selector = selectors.DefaultSelector()
         self._ours: dict[str, socket.socket] = {}
         self._theirs: dict[str, socket.socket] = {}
         self._process: subprocess.Popen[bytes] | None = None
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()
+        self._stderr: IO[bytes] = stderr or tempfile.TemporaryFile()
         for name in ("control", "stdout", "stderr", "monitor"):
             self._ours[name], self._theirs[name] = socket.socketpair()
             self._selector.register(self._ours[name], selectors.EVENT_READ, name)
@@ -97,10 +117,18 @@ class Machine:
             self._process.kill()
         if self._process:
             self._process.wait()
+            self._await_last()
         for end in (*self._ours.values(), *self._theirs.values()):
             end.close()
         self._selector.close()
         self._stderr.close()
+
+    def _await_last(self) -> None:
+        """What was started may have had children, which are being killed: wait until nobody holds the other end."""
+        self._ours["control"].settimeout(LAST_SECONDS)
+        with contextlib.suppress(OSError):
+            while self._ours["control"].recv(1 << 18):
+                pass
 
     def _ask(self, what: str) -> None:
         with contextlib.suppress(OSError):
@@ -114,19 +142,22 @@ class Machine:
         """Serve the connections until the guest is done, dead or silent."""
         assert self._process
         story = self.story
-        while not self._complete() and self._selector.get_map():
+        while not self._complete() and self._selector.get_map() and NO_ROOM not in story.events:
             limit = self.beat_limit if story.kernel else self.boot_limit
-            left = self._heard + limit - time.monotonic()
+            now = time.monotonic()
+            whole = self._started + self.whole_limit - now
+            left = min(self._heard + limit - now, whole)
             ready = self._selector.select(max(left, 0))
-            if not ready and left <= 0:
+            story.late = whole <= 0
+            if story.late or (not ready and left <= 0):
                 self._give_up()
                 break
             for key, _ in ready:
                 self._serve(key.data)
-            if story.status is None and "GUEST_PANICKED" in story.events:
+            if story.status is None and PANICKED in story.events:
                 # It restarts on its own, which ends QEMU; if not, soon is late enough.
                 self.beat_limit = self.boot_limit = min(self.beat_limit, 10)
-        if not self._complete() and not story.silent:
+        if not self._complete() and not story.silent and NO_ROOM not in story.events:
             story.returncode = self._process.wait()
         self._stderr.seek(0)
         story.qemu_stderr = self._stderr.read().decode(errors="replace")
@@ -146,9 +177,9 @@ class Machine:
             if self.story.kernel and self.story.boot_seconds is None:
                 self.story.boot_seconds = self._heard - self._started
         elif name == "monitor":
-            for event in ("GUEST_PANICKED", "STOP"):
-                if f'"event": "{event}"'.encode() in data:
-                    self.story.events.append(event)
+            self._monitor += data
+            self.story.events += [event for event, mark in EVENTS.items() if mark in self._monitor]
+            self._monitor = self._monitor.rpartition(b"\n")[2]
         else:
             self._got[name] += len(data)
             before = time.monotonic()
@@ -160,7 +191,7 @@ class Machine:
         """A silent guest: have its CPUs tell where they are, for the log, and stop."""
         assert self._process
         self.story.silent = True
-        if "GUEST_PANICKED" in self.story.events:
+        if PANICKED in self.story.events:
             return
         self._ask("inject-nmi")
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -98,7 +98,7 @@ def measure(core: str) -> tuple[Measured, vm.VmResult]:
     options = vm.VmOptions(
         core=core, smp=1, icount=True, nvme=None, append=f"brd.rd_size={DEVICE_KIB}", programs=(overwrite.ensure(),)
     )
-    result = vm.run(options, ["python3", "-c", DRIVER.read_text()])
+    result = vm.run(options, ["python3", "-c", DRIVER.read_text()], again=vm.from_scratch)
     if result.status:
         said = " ".join(result.stderr.decode(errors="replace").split())[-300:]
         raise Failure(f"the micro-benchmark of the {core} core failed: {said or f'status {result.status}'}")

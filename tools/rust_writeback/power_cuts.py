@@ -18,7 +18,9 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from . import guest_tests, paths, vm
@@ -85,6 +87,10 @@ class Watch:
             state = f"{self.syncs()} syncs, the counter at {self.counted}, nothing in flight"
             raise Failure(f"no load to cut after {PATIENCE:.0f} s: {state}")
 
+    def near_load(self) -> bool:
+        """May the writers of this boot have begun? Then a check by another could not tell what is right."""
+        return bool(self.checked) or self.acknowledged.exists()
+
     def syncs(self) -> int:
         """How often the writers of this boot have acknowledged."""
         return sum(1 for _ in self.acknowledged.glob("*/*"))
@@ -103,8 +109,9 @@ def _chain(kind: str, cuts: int, core: str, seed: int) -> Counts:
         told = ""
         for number in range(cuts + 1):
             watch = Watch(drive, share / "acknowledged" / f"{seed}.{number}", chance.uniform(SHORTEST, LONGEST))
+            boot = partial(_boot, kind=kind, core=core, words=f"{seed} {number} {cuts}", share=share)
             try:
-                ended = _boot(watch, kind, core, f"{seed} {number} {cuts}", share)
+                watch, ended = _boot_until(watch, boot, counts.boots)
             except Failure as failure:
                 counts.fail(f"power cuts: {where}, boot {number}: {failure}")
                 break
@@ -121,6 +128,24 @@ def _chain(kind: str, cuts: int, core: str, seed: int) -> Counts:
             held, lost = drive.forget(chance)
             told = f"{syncs} syncs in {watch.moment:.1f} s, {lost} of {held} unflushed sectors lost"
     return counts
+
+
+def _boot_until(watch: Watch, boot: Callable[[Watch], int | None], boots: vm.Boots) -> tuple[Watch, int | None]:
+    """Boot with a drive that is plugged in anew, until QEMU does not die before the load.
+
+    Under load its death is a failure: it is not a cut, and what it leaves behind is not what the next try checks.
+    """
+    while True:
+        try:
+            ended = boot(watch)
+        except vm.VmFailure as failure:
+            if watch.near_load():
+                raise
+            boots.over(failure)
+            watch = Watch(watch.drive, watch.acknowledged, watch.moment)
+        else:
+            boots.over()
+            return watch, ended
 
 
 def _boot(watch: Watch, kind: str, core: str, words: str, share: Path) -> int | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import re
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,12 @@ def explain(stderr: str, returncode: int) -> str:
     match = re.search(r"'([\w-]+)' is not a valid device model name", stderr)
     if match:
         return f"QEMU lacks the device {match[1]}; install one that has it with: apt-get install qemu-system-x86"
+    return f"QEMU failed: {last_words(stderr, returncode)}"
+
+
+def last_words(stderr: str, returncode: int) -> str:
+    """What QEMU said last, or else how it ended."""
     lines = [line for line in stderr.strip().splitlines() if "warning:" not in line]
-    reason = lines[-1] if lines else f"no message, status {returncode}"
-    return f"QEMU failed: {reason.removeprefix(PROGRAM + ': ')}"
+    if lines:
+        return lines[-1].removeprefix(f"{PROGRAM}: ")
+    return f"no message, {signal.strsignal(-returncode) if returncode < 0 else f'status {returncode}'}"

@@ -109,5 +109,7 @@ def main(arguments: list[str]) -> int:
         total.add(run_stage(name, stage))
     for problem in total.problems:
         print(f"failed: {problem}")
+    if total.boots.deaths:
+        print(f"QEMU died in {total.boots.told()}")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
     return 1 if total.failed or not total.passed else 0

@@ -16,16 +16,16 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
 from . import accel, console, guest, machine, paths, qemu
-from .errors import Failure, run_main
+from .errors import Failure, no_room, run_main
 from .vmoptions import NvmeOptions, VmOptions, amount
 
-__all__ = ["NvmeOptions", "VmFailure", "VmOptions", "VmResult", "run"]
+__all__ = ["Boots", "NvmeOptions", "VmFailure", "VmOptions", "VmResult", "from_scratch", "run"]
 
 STATUS = {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}
 TAINT_DIE, TAINT_WARN = 1 << 7, 1 << 9
@@ -34,15 +34,72 @@ BOOT_SECONDS, BEAT_SECONDS = 120.0, 120.0
 ICOUNT_FACTOR = 5
 LOGS_KEPT = 200
 
+TRIES = 3
+"""How often what QEMU itself dies in is tried before it counts as a failure."""
+
 
 class VmFailure(Failure):
-    """The machine, not the command, went wrong."""
+    """The machine, not the command, went wrong. Last words are those of a QEMU that died, nobody else's."""
 
-    def __init__(self, kind: str, message: str, log: Path) -> None:
+    def __init__(self, kind: str, message: str, log: Path, last_words: str = "") -> None:
         place = os.path.relpath(log, paths.PROJECT)
         super().__init__(f"{message}; the console is in {place}", STATUS[kind])
         self.kind = kind
         self.console = log
+        self.last_words = last_words
+
+    @property
+    def qemu_died(self) -> bool:
+        """Was it QEMU itself, of its own assertion or another signal, while all was well in the guest?"""
+        return bool(self.last_words)
+
+
+@dataclass
+class Boots:
+    """How many boots there were, and in how many of them QEMU itself died. Only such a one is tried again."""
+
+    count: int = 0
+    deaths: int = 0
+    _in_a_row: int = 0
+
+    def went_on(self) -> None:
+        """Something has come to its end: only what comes next can be tried in vain."""
+        self._in_a_row = 0
+
+    def over(self, failure: VmFailure | None = None, left: bool = True) -> None:
+        """Count a boot. What was not QEMU's own death is raised, and so is one too many; a line tells of the others.
+
+        With nothing left to do there is no other try, and so never one too many.
+        """
+        self.count += 1
+        if failure is None:
+            self.went_on()
+            return
+        if not failure.qemu_died:
+            raise failure
+        self.deaths += 1
+        self._in_a_row += 1
+        if not left:
+            then = "all was done"
+        elif self._in_a_row < TRIES:
+            then = f"trying again, {self._in_a_row + 1} of {TRIES}"
+        else:
+            message = f"QEMU died {TRIES} times in a row: {failure.last_words}"
+            raise VmFailure(failure.kind, message, failure.console, failure.last_words) from failure
+        print(f"QEMU died ({failure.last_words}); {then}", file=sys.stderr, flush=True)
+
+    def add(self, other: Boots) -> None:
+        """Take in the boots of another part of the run."""
+        self.count += other.count
+        self.deaths += other.deaths
+
+    def told(self) -> str:
+        """In how many of them QEMU died, for a summary."""
+        return f"{self.deaths} of {self.count} boots"
+
+
+def from_scratch(_failure: VmFailure) -> None:
+    """What to do before another try, for a caller who kept nothing of the one before."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +120,8 @@ class VmResult:
     boot_seconds: float
     complaint: str = ""
     """The first line in which the kernel complained."""
+    deaths: int = 0
+    """How many QEMUs died before this one came through."""
 
 
 def run(
@@ -70,23 +129,37 @@ def run(
     command: list[str],
     stdout: machine.Sink | None = None,
     stderr: machine.Sink | None = None,
+    again: Callable[[VmFailure], None] | None = None,
 ) -> VmResult:
     """Boot, run the command (one word is given to a shell) and wait for its end.
 
     Output goes to the sinks, or into the result where there is none. Without a
-    command there is a shell on the terminal.
+    command there is a shell on the terminal. When QEMU itself has died, again is
+    called, so that the sinks can forget what came, and all of it is tried anew;
+    without it nothing is. What the guest died of never is.
     """
     options.check()
     if not options.image.exists():
         raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel")
     guest.ensure(whole=options.icount)
-    if options.icount:
-        return _boot(options, "icount", command, stdout, stderr)
-    chosen = options.accel or accel.choose(lambda: _trial(options.kernel))
-    result = _boot(options, chosen, command, stdout, stderr)
-    if not options.accel:
+    chosen = "icount" if options.icount else options.accel or accel.choose(lambda: _trial(options.kernel))
+    result = _boot_until(again, lambda: _boot(options, chosen, command, stdout, stderr))
+    if not options.icount and not options.accel:
         accel.remember(chosen)
     return result
+
+
+def _boot_until(again: Callable[[VmFailure], None] | None, boot: Callable[[], VmResult]) -> VmResult:
+    """Boot until QEMU lives through it, or has died too often."""
+    boots = Boots()
+    while True:
+        try:
+            return replace(boot(), deaths=boots.deaths)
+        except VmFailure as failure:
+            if again is None:
+                raise
+            boots.over(failure)
+            again(failure)
 
 
 def _trial(kernel: Path | None) -> bool:
@@ -150,23 +223,33 @@ def _boot(
 def _judge(options: VmOptions, story: machine.Story, text: str, log: Path, limit: float) -> None:
     """Raise unless the run came through: silence about the end is never a success."""
 
-    def fail(kind: str, message: str) -> NoReturn:
-        raise VmFailure(kind, message, log)
+    def fail(kind: str, message: str, last_words: str = "") -> NoReturn:
+        raise VmFailure(kind, message, log, last_words)
 
     if story.refused:
         has = "has no writeback core" if story.core == "none" else f"runs the {story.core} core"
         raise Failure(f"the kernel {has}, not the {options.core} core that was asked for; rebuild it with: make kernel")
+    if machine.NO_ROOM in story.events:
+        raise Failure(no_room(paths.BUILD.relative_to(paths.PROJECT)))
     found = console.classify(text)
-    if story.silent and "GUEST_PANICKED" not in story.events:
+    if story.silent and machine.PANICKED not in story.events:
         fail("hang", f"the guest hung: PID 1 was silent for {limit:.0f} seconds")
     if found:
         verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
         fail(found[0], f"the guest {verb}: {found[1]}")
     if story.taint & TAINT_DIE:
         fail("oops", "the guest oopsed: its kernel is tainted by a death")
+    panicked = machine.PANICKED in story.events
+    if story.returncode is not None and story.returncode < 0 and not panicked:
+        # Then some of the output is missing, even if the status came. A complaint of the kernel is not passed over.
+        words = qemu.last_words(story.qemu_stderr, story.returncode)
+        complaint = console.warning(text)
+        if complaint:
+            fail("qemu", f"QEMU died: {words}, after the kernel had complained: {complaint}")
+        fail("qemu", f"QEMU died: {words}", words)
     if story.status is not None:
         return
-    if "GUEST_PANICKED" in story.events:
+    if panicked:
         fail("panic", "the guest panicked without a word")
     if story.returncode:
         fail("qemu", qemu.explain(story.qemu_stderr, story.returncode))

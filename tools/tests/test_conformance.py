@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
         return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
 
     monkeypatch.setattr(vm, "run", boot)
-    return conformance.run_core("rust", ROWS, short=True, setup={})
+    return conformance.run_core("rust", ROWS, short=True, setup={}, boots=vm.Boots())
 
 
 def test_no_power_is_cut_with_a_sanitizer() -> None:
@@ -109,7 +109,7 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
         return vm.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, True, 1.0, complaint=complaint)
 
     monkeypatch.setattr(vm, "run", boot)
-    results = conformance.run_core("rust", ROWS, short=True, setup={})
+    results = conformance.run_core("rust", ROWS, short=True, setup={}, boots=vm.Boots())
     assert [result.verdict for result in results.values()] == [KEPT, WARNED, KEPT]
     assert "7 pages" in results["second"].figures
 
@@ -161,6 +161,9 @@ def test_a_row_of_many_cases(counts: Counts, verdict: str) -> None:
 
 def test_a_row_from_the_host_is_one_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Row("cut", "no oops", "the power goes")
-    monkeypatch.setitem(conformance.HOST, row, lambda core, short: Result(BROKEN, f"{core} {short}"))
+    counts = Counts(failed=1, problems=["lost"], boots=vm.Boots(count=3, deaths=1))
+    monkeypatch.setitem(conformance.HOST, row, lambda core, short: counts)
     assert conformance.find_rows(["cut"]) == [row]
-    assert conformance.run_rows("c", [row], True, {}) == {"cut": Result(BROKEN, "c True")}
+    boots = vm.Boots(count=4)
+    assert conformance.run_rows("c", [row], True, {}, boots) == {"cut": Result(BROKEN, "0 of 1; lost")}
+    assert boots.told() == "1 of 7 boots"

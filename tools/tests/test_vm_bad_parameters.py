@@ -31,7 +31,8 @@ def test_what_is_bad_is_told_and_changes_nothing(core: str) -> None:
     # With blanks inside, and with no value at all.
     given += ['rust_writeback.core="rust c"', 'rust_writeback.policy="inline "']
     given += ["rust_writeback.core", "rust_writeback.policy"]
-    result = vm.run(VmOptions(core=core, mem="512M", nvme=None, append=" ".join(given)), [ASK])
+    options = VmOptions(core=core, mem="512M", nvme=None, append=" ".join(given))
+    result = vm.run(options, [ASK], again=vm.from_scratch)
     assert (result.status, result.stdout.decode()) == (0, f"{core}\n{core}\nkick\nkick\n")
     assert not result.warned
     log = result.console.read_text(errors="replace")
@@ -43,5 +44,5 @@ def test_what_is_bad_is_told_and_changes_nothing(core: str) -> None:
 def test_the_last_of_two_is_what_counts() -> None:
     """A bad value after a good one leaves the good one."""
     append = "rust_writeback.policy=none rust_writeback.policy=inline rust_writeback.policy=non"
-    result = vm.run(VmOptions(core="rust", mem="512M", nvme=None, append=append), [ASK])
+    result = vm.run(VmOptions(core="rust", mem="512M", nvme=None, append=append), [ASK], again=vm.from_scratch)
     assert result.stdout.decode() == "rust\nrust\ninline\ninline\n"

@@ -23,7 +23,7 @@ SMALL = VmOptions(mem="512M", nvme=None)
 
 
 def boot(command: str, options: VmOptions = SMALL) -> vm.VmResult:
-    return vm.run(options, [command])
+    return vm.run(options, [command], again=vm.from_scratch)
 
 
 def tool(*arguments: str) -> list[str]:
@@ -78,7 +78,7 @@ def test_the_guest_is_as_promised() -> None:
 
 
 def test_a_list_of_words_is_not_given_to_a_shell() -> None:
-    assert vm.run(SMALL, ["printf", "%s|", "a b", "$HOME", ""]).stdout == b"a b|$HOME||"
+    assert vm.run(SMALL, ["printf", "%s|", "a b", "$HOME", ""], again=vm.from_scratch).stdout == b"a b|$HOME||"
 
 
 # What was written a moment before the end has left the guest.
@@ -99,9 +99,10 @@ CRASH = "echo before; sleep 1; cd /sys/kernel/debug/provoke-crash; echo {} >DIRE
 )
 def test_how_it_died(kind: str, command: str, append: str) -> None:
     output = bytearray()
+    options = VmOptions(mem="512M", nvme=None, append=append)
     with pytest.raises(vm.VmFailure) as caught:
-        vm.run(VmOptions(mem="512M", nvme=None, append=append), [command], stdout=output.extend)
-    assert caught.value.kind == kind
+        vm.run(options, [command], stdout=output.extend, again=lambda _: output.clear())
+    assert caught.value.kind == kind and not caught.value.qemu_died
     assert caught.value.status == {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}[kind]
     assert "\n" not in str(caught.value)
     assert output == b"before\n"

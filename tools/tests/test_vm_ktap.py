@@ -177,7 +177,7 @@ KASAN = variants.sanitizer("kasan")
 def test_a_sanitizer_has_to_report_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, end: vm.VmFailure | vm.VmResult, passed: int
 ) -> None:
-    def run(options: vm.VmOptions, command: list[str]) -> vm.VmResult:
+    def run(options: vm.VmOptions, command: list[str], again: object) -> vm.VmResult:
         assert options.kernel == KASAN.image and KASAN.crash in command[0]
         if isinstance(end, vm.VmFailure):
             raise end

@@ -16,7 +16,7 @@ ASK = "cat /sys/kernel/debug/rust_writeback/policy /sys/module/rust_writeback/pa
 def boot(core: str, policy: str) -> tuple[str, str]:
     """What the guest says of its policy, and its log."""
     options = VmOptions(core=core, mem="512M", nvme=None, append=f"rust_writeback.policy={policy}")
-    result = vm.run(options, [ASK])
+    result = vm.run(options, [ASK], again=vm.from_scratch)
     assert result.status == 0
     return result.stdout.decode(), result.console.read_text()
 

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What QEMU itself dies of is tried again, three times in all; what the guest dies of never is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rust_writeback import accel, errors, guest, in_turn, machine, paths, power_cuts, qemu, vm
+from rust_writeback.drive import SECTOR, Drive
+from rust_writeback.vmoptions import VmOptions
+
+FAKE = """#!{python}
+import os, re, signal, sys
+from pathlib import Path
+
+plans = Path({plans!r})
+plan, *rest = plans.read_text().splitlines()
+plans.write_text("".join(line + "\\n" for line in rest))
+line = " ".join(sys.argv)
+ports = dict(re.findall(r"socket,id=(\\w+),fd=(\\d+)", line))
+
+
+def say(port, text):
+    os.write(int(ports[port]), text.encode())
+
+
+def log(text):
+    Path(re.search(r"id=console,path=(\\S+)", line)[1]).write_text(text)
+
+
+def words(text):
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def die(number=signal.SIGABRT):
+    os.kill(os.getpid(), number)
+
+
+exec(plan)
+"""
+"""A QEMU that does what is next in a file."""
+
+HELLO = r'say("control", "hello 7.3\ncore rust\n"); '
+HALF = HELLO + 'say("stdout", "half"); '
+ASSERTION = "physmem.c:700: iotlb_to_section: Assertion `index < nb' failed."
+WORDS = rf'words("qemu-system-x86_64: {ASSERTION}\n"); '
+DIES = HALF + WORDS + "die()"
+LIVES = HELLO + r'say("stdout", "whole"); say("control", "exit 7 0 5 0\n"); signal.pause()'
+
+TOLD = f"QEMU died ({ASSERTION}); trying again, {{}} of 3\n"
+
+Plan = Callable[..., Path]
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
+    """Put a QEMU in place that does these things, a line of them in each of its boots."""
+    fake, plans, anything = (tmp_path / name for name in ("qemu", "plans", "anything"))
+    fake.write_text(FAKE.format(python=sys.executable, plans=str(plans)))
+    fake.chmod(0o755)
+    anything.write_bytes(b"")
+    monkeypatch.setattr(qemu, "find", lambda: str(fake))
+    monkeypatch.setattr(qemu, "version", lambda: "1")
+    monkeypatch.setattr(guest, "ensure", lambda whole: None)
+    monkeypatch.setattr(guest, "INIT", anything)
+    monkeypatch.setattr(accel, "VERDICT", tmp_path / "verdict")
+    monkeypatch.setattr(accel, "DEVICE", tmp_path / "kvm")
+    monkeypatch.setattr(machine, "polite", lambda: None)
+    monkeypatch.setattr(paths, "LOG", tmp_path / "log")
+    monkeypatch.setattr(paths, "BZIMAGE", anything)
+
+    def planned(*lines: str) -> Path:
+        plans.write_text("".join(f"{line}\n" for line in lines))
+        return plans
+
+    return planned
+
+
+OPTIONS = VmOptions(nvme=None)
+
+
+def test_a_qemu_that_dies_once_is_tried_again_and_told(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    plan(DIES, LIVES)
+    output, deaths = bytearray(), list[vm.VmFailure]()
+
+    def again(failure: vm.VmFailure) -> None:
+        assert output == b"half"
+        output.clear()
+        deaths.append(failure)
+
+    result = vm.run(OPTIONS, ["true"], stdout=output.extend, again=again)
+    assert (result.status, result.deaths, output) == (7, 1, b"whole")
+    assert [(death.qemu_died, death.status) for death in deaths] == [(True, 128)]
+    assert capsys.readouterr().err == TOLD.format(2)
+    assert result.console != deaths[0].console
+
+
+def test_what_was_collected_is_from_the_last_try_alone(plan: Plan) -> None:
+    plan(DIES, DIES, LIVES)
+    result = vm.run(OPTIONS, ["true"], again=vm.from_scratch)
+    assert (result.stdout, result.deaths) == (b"whole", 2)
+
+
+def test_the_third_death_in_a_row_is_a_line_and_a_status(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    plans = plan(DIES, DIES, DIES, LIVES)
+
+    def main() -> int:
+        return vm.run(OPTIONS, ["true"], again=vm.from_scratch).status
+
+    assert errors.run_main(main) == 128
+    first, second, last = capsys.readouterr().err.splitlines(keepends=True)
+    assert (first, second) == (TOLD.format(2), TOLD.format(3))
+    assert last.startswith(f"error: QEMU died 3 times in a row: {ASSERTION}; the console is in ")
+    assert plans.read_text() == f"{LIVES}\n"
+
+
+def test_nothing_is_repeated_unasked(plan: Plan) -> None:
+    plans = plan(DIES, LIVES)
+    with pytest.raises(vm.VmFailure, match="^QEMU died: physmem"):
+        vm.run(OPTIONS, ["true"])
+    assert plans.read_text() == f"{LIVES}\n"
+
+
+def test_the_command_line_repeats_nothing(plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
+    plans = plan(DIES, LIVES)
+    assert errors.run_main(lambda: vm.main(["--", "true"])) == 128
+    out, err = capfd.readouterr()
+    assert out == "half" and err.splitlines()[-1].startswith("error: QEMU died: physmem")
+    assert plans.read_text() == f"{LIVES}\n"
+
+
+@pytest.mark.parametrize(("number", "told"), [(signal.SIGSEGV, "Segmentation fault"), (signal.SIGKILL, "Killed")])
+def test_any_signal_is_a_death(plan: Plan, capsys: pytest.CaptureFixture[str], number: int, told: str) -> None:
+    plan(f"die({int(number)})", LIVES)
+    assert vm.run(OPTIONS, ["true"], again=vm.from_scratch).status == 7
+    assert capsys.readouterr().err == f"QEMU died (no message, {told}); trying again, 2 of 3\n"
+
+
+def test_a_status_without_all_of_the_output_is_no_success(plan: Plan) -> None:
+    plan(HALF + r'say("control", "exit 0 0 5 0\n"); die()', LIVES)
+    result = vm.run(OPTIONS, ["true"], again=vm.from_scratch)
+    assert (result.status, result.stdout, result.deaths) == (7, b"whole", 1)
+
+
+PANIC = r'log("[    1.0] Kernel panic - not syncing: it is over\n"); '
+EVENT = """say("monitor", '{"event": "GUEST_PANICKED"}'); """
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [
+        (HALF + PANIC + "sys.exit(0)", "panic"),
+        (HALF + PANIC + "die()", "panic"),
+        (HALF + EVENT + "die()", "panic"),
+        (HALF + r'log("[    1.0] kernel BUG at mm/x.c:1!\n"); die()', "oops"),
+        (HALF + "signal.pause()", "hang"),
+        (HALF + "sys.exit(0)", "qemu"),
+        (r"""words("qemu: 'nvme' is not a valid device model name\n"); sys.exit(1)""", "qemu"),
+        (HALF + r'log("[    1.0] WARNING: mm/x.c:7 at f+0x1\n"); die()', "qemu"),
+    ],
+)
+def test_nothing_else_is_repeated(plan: Plan, monkeypatch: pytest.MonkeyPatch, end: str, kind: str) -> None:
+    """A panic, an oops, silence, a guest that goes off, a wrong option; and a complaint of the kernel is kept."""
+    plans = plan(end, LIVES)
+    monkeypatch.setattr(vm, "BEAT_SECONDS", 0.5)
+    with pytest.raises(vm.VmFailure) as caught:
+        vm.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
+    assert caught.value.kind == kind and not caught.value.qemu_died
+    assert plans.read_text() == f"{LIVES}\n"
+
+
+def test_a_full_disk_of_the_host_is_no_hang(plan: Plan) -> None:
+    """QEMU stops the guest, which would be silent from then on, and says why."""
+    event = """'{"event": "BLOCK_IO_ERROR", "data": {"device": "nvme", "nospace": true}}'"""
+    plan(HALF + rf'say("monitor", {event} + "\n"); signal.pause()')
+    with pytest.raises(errors.Failure, match="^no room left on the disk of build; free some space") as caught:
+        vm.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
+    assert not isinstance(caught.value, vm.VmFailure)
+
+
+def test_who_cannot_go_back_ends_it(plan: Plan) -> None:
+    plans = plan(DIES, LIVES)
+
+    def again(failure: vm.VmFailure) -> None:
+        raise failure
+
+    with pytest.raises(vm.VmFailure, match="^QEMU died: physmem"):
+        vm.run(OPTIONS, ["true"], again=again)
+    assert plans.read_text() == f"{LIVES}\n"
+
+
+class Guests:
+    """Boots that are made up: what the driver prints in each, and whether QEMU, the guest or nothing dies then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *boots: tuple[str, str]) -> None:
+        self.left = list(boots)
+        self.asked: list[str] = []
+        self.boots = vm.Boots()
+        self.ended: list[tuple[str, int, str]] = []
+        monkeypatch.setattr(vm, "run", self._run)
+
+    def _run(self, options: VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+        self.asked.append("".join(command[7:]))
+        printed, end = self.left.pop(0)
+        for script in printed:
+            stdout(f"\0begin {script.lower()}\n".encode())
+            if script.islower():
+                stdout(b"\0end 0 0\n")
+        if end == "qemu":
+            raise vm.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
+        if end:
+            raise vm.VmFailure(end, "the guest died", Path("/log"))
+        return vm.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
+
+    def run(self, scripts: str) -> int:
+        """Run them, and note how each ended; how many boots were yielded?"""
+
+        def ended(script: in_turn.Ended) -> None:
+            self.ended.append((script.script, script.status, script.kind))
+
+        return len(list(in_turn.run(VmOptions(), "/share", "./$0", 60, list(scripts), ended, self.boots)))
+
+
+def well(scripts: str) -> list[tuple[str, int, str]]:
+    return [(script, 0, "") for script in scripts]
+
+
+def test_only_the_script_that_was_interrupted_runs_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guests = Guests(monkeypatch, ("aB", "qemu"), ("bcd", ""))
+    assert guests.run("abcd") == 1
+    assert guests.asked == ["abcd", "bcd"]
+    assert guests.ended == well("abcd")
+    assert guests.boots.told() == "1 of 2 boots"
+    assert capsys.readouterr().err == "QEMU died (it aborted); trying again, 2 of 3\n"
+
+
+def test_deaths_are_in_a_row_while_no_script_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    boots = (("A", "qemu"), ("", "qemu"), ("aB", "qemu"), ("B", "qemu"), ("bc", ""))
+    guests = Guests(monkeypatch, *boots)
+    assert guests.run("abc") == 1
+    assert guests.ended == well("abc")
+    assert guests.boots.told() == "4 of 5 boots"
+
+
+def test_a_script_in_which_qemu_dies_three_times_is_blamed_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guests = Guests(monkeypatch, ("aB", "qemu"), ("B", "qemu"), ("B", "qemu"), ("C", "qemu"), ("c", ""))
+    assert guests.run("abc") == 1
+    assert guests.ended == [("a", 0, ""), ("b", in_turn.NO_STATUS, in_turn.EARLY), ("c", 0, "")]
+    assert guests.boots.told() == "4 of 5 boots"
+    told = capsys.readouterr().err.splitlines()
+    assert [line[-6:] for line in told] == ["2 of 3", "3 of 3", "2 of 3"]
+
+
+def test_a_qemu_that_dies_three_times_before_any_script_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    guests = Guests(monkeypatch, *[("", "qemu")] * 3)
+    with pytest.raises(vm.VmFailure, match="^QEMU died 3 times in a row: it aborted; the console") as caught:
+        guests.run("ab")
+    assert caught.value.status == 128 and "\n" not in str(caught.value)
+    assert not guests.ended
+
+
+def test_a_guest_that_dies_is_blamed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    guests = Guests(monkeypatch, ("A", "oops"), ("b", ""))
+    assert guests.run("ab") == 1
+    assert guests.ended == [("a", in_turn.NO_STATUS, "oops"), ("b", 0, "")]
+    assert guests.boots.told() == "0 of 2 boots"
+
+
+def test_a_death_after_the_last_script_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guests = Guests(monkeypatch, ("ab", "qemu"))
+    assert guests.run("ab") == 0
+    assert guests.ended == well("ab")
+    assert capsys.readouterr().err == "QEMU died (it aborted); all was done\n"
+
+
+DEATH = vm.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
+
+
+def test_a_death_before_the_load_is_no_cut(tmp_path: Path) -> None:
+    boots, tried = vm.Boots(), list[power_cuts.Watch]()
+
+    def boot(watch: power_cuts.Watch) -> None:
+        tried.append(watch)
+        if len(tried) < 3:
+            watch.take(b"mkfs said something\n")
+            raise DEATH
+
+    with Drive(64 * SECTOR, tmp_path) as drive:
+        first = power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0)
+        watch, ended = power_cuts._boot_until(first, boot, boots)
+    assert (watch, ended, watch.text) == (tried[2], None, b"")
+    assert boots.told() == "2 of 3 boots"
+
+
+@pytest.mark.parametrize("begun", ["checked", "acknowledged"])
+def test_a_death_under_load_is_not_repeated(tmp_path: Path, begun: str) -> None:
+    def boot(watch: power_cuts.Watch) -> None:
+        if begun == "checked":
+            watch.take(b"checked 4096\n")
+        else:
+            os.makedirs(watch.acknowledged / "0")
+        raise DEATH
+
+    with Drive(64 * SECTOR, tmp_path) as drive, pytest.raises(vm.VmFailure, match="^QEMU died: it aborted"):
+        power_cuts._boot_until(power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0), boot, vm.Boots())
