@@ -5,6 +5,13 @@
 
 .DEFAULT_GOAL := help
 
+# Only what stands on make's command line counts: an environment variable of the same name is somebody
+# else's. $(call quoted,NAME) is its value as one word of the shell, whatever is in it.
+given = $(filter command,$(firstword $(origin $(1))))
+quoted = '$(subst ','\'',$($(1)))'
+option = $(if $(call given,$(1)),--$(2)=$(call quoted,$(1)))
+ARGUMENTS = $(if $(call given,ARGS),$(ARGS))
+
 ## run: build what is missing, compare the two cores, write build/report/
 run:
 	@tools/enter --install python3 -m rust_writeback $@
@@ -12,7 +19,7 @@ run:
 ## test: all that CI runs: host tests, lint, KUnit, guest tests
 ## test SANITIZE=kasan: the guest tests on a kernel with kasan, kcsan, kmemleak, lockdep or ubsan
 test:
-	@tools/enter --install python3 -m rust_writeback $@ $(if $(SANITIZE),--sanitize '$(SANITIZE)')
+	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize)
 
 ## kernel: build/bzImage and build/.config
 ## kunit: the KUnit suites under user-mode Linux
@@ -24,29 +31,31 @@ kernel kunit lint audit micro:
 
 ## conformance: what DONTCACHE promises, tried on both cores; ARGS=--help has more
 conformance:
-	@tools/enter python3 -m rust_writeback $@ $(ARGS)
+	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
-## bench: every scenario on both cores until the intervals are narrow; ARGS=--help has more
+## bench: every scenario on both cores, DONTCACHE beside buffered; ARGS=--help has more
+## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
 ## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
 # With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
 # What would be ignored is refused: $(call refuse,NAMES,why).
-given = $(strip $(foreach name,$(1),$(if $($(name)),$(name))))
-refuse = $(if $(call given,$(1)),echo 'error: $(call given,$(1)): $(2)' >&2; exit 2)
+named = $(strip $(foreach name,$(1),$(if $(call given,$(name)),$(name))))
+refuse = $(if $(call named,$(1)),echo 'error: $(call named,$(1)): $(2)' >&2; exit 2)
 
 bench:
-	@$(call refuse,ONLY VARIANTS PAIRS MEM BPS REPORT,make does not know it; options are given like ARGS="--pairs 3")
-ifneq ($(origin TARGET),undefined)
-	@$(call refuse,SIM QUICK,a TARGET is measured as it is; give one or the other)
-	@tools/enter --target '$(TARGET)' python3 -m rust_writeback bench-target $(SIZE:%=--size '%') \
-		$(DESTRUCTIVE:%=--destructive='%') $(ARGS)
+	@$(call refuse,ONLY VARIANTS PAIRS MEM DRIVE REPORT,make does not know it; options are given like ARGS="--pairs 3")
+ifneq ($(call given,TARGET),)
+	@$(call refuse,SIM NATIVE QUICK,a TARGET is measured as it is; give one or the other)
+	@tools/enter --target $(call quoted,TARGET) python3 -m rust_writeback bench-target $(call option,SIZE,size) \
+		$(call option,DESTRUCTIVE,destructive) $(ARGUMENTS)
 else
 	@$(call refuse,SIZE DESTRUCTIVE,only for real hardware; give a TARGET or leave it out)
-	@tools/enter python3 -m rust_writeback $@ $(SIM:%=--sim='%') $(QUICK:%=--quick='%') $(ARGS)
+	@tools/enter python3 -m rust_writeback $@ $(call option,SIM,sim) $(call option,NATIVE,native) \
+		$(call option,QUICK,quick) $(ARGUMENTS)
 endif
 
 ## compare: two results side by side: A=build/bench B=build/report
 compare:
-	@tools/enter python3 -m rust_writeback $@ $(A) $(B)
+	@tools/enter python3 -m rust_writeback $@ $(if $(call given,A),$(call quoted,A)) $(if $(call given,B),$(call quoted,B))
 
 ## vm: a shell in the virtual machine
 vm:

@@ -4,7 +4,9 @@
  *
  * The initramfs holds this program as /init, the command as /command (its
  * arguments, each ended by a NUL) and its environment as /environment. The root
- * file system is $VM_ROOT, or the initramfs itself when that is not set.
+ * file system is $VM_ROOT, or the initramfs itself when that is not set. It is
+ * a device with ext4, or "hostfs": then this is user-mode Linux, whose root is
+ * that of the host, and whose serial lines stand for the ports.
  *
  * The host listens on three virtio-serial ports, which the console cannot
  * disturb: "stdout" and "stderr" carry the command's bytes and nothing else,
@@ -43,12 +45,16 @@
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define DRIVE_SERIAL	"rust-writeback"
+#define HOSTFS		"hostfs"
 #define CORE_FILE	"/sys/kernel/debug/rust_writeback/core"
 #define MAX_ARGS	4096
+
+enum port { CONTROL, STDOUT, STDERR };
 
 /* One of the command's two outputs on its way to the host. */
 struct stream {
@@ -172,15 +178,44 @@ static void find(const char *folder, const char *file, const char *value, char *
 	die(value);
 }
 
-static int open_port(const char *name, int flags)
+static bool on_hostfs(void)
 {
+	const char *root = getenv("VM_ROOT");
+
+	return root && !strcmp(root, HOSTFS);
+}
+
+/* The serial line must hand on every byte as it is. */
+static void make_raw(int fd)
+{
+	struct termios settings;
+
+	if (tcgetattr(fd, &settings))
+		die("tcgetattr");
+	cfmakeraw(&settings);
+	if (tcsetattr(fd, TCSANOW, &settings))
+		die("tcsetattr");
+}
+
+static int open_port(enum port port, int flags)
+{
+	static const char *const names[] = {
+		[CONTROL] = "control",
+		[STDOUT] = "stdout",
+		[STDERR] = "stderr",
+	};
 	char dev[300];
 	int fd;
 
-	find("/sys/class/virtio-ports", "name", name, dev);
-	fd = open(dev, O_RDWR | O_CLOEXEC | flags);
+	if (on_hostfs())
+		snprintf(dev, sizeof(dev), "/dev/ttyS%d", port);
+	else
+		find("/sys/class/virtio-ports", "name", names[port], dev);
+	fd = open(dev, O_RDWR | O_CLOEXEC | O_NOCTTY | flags);
 	if (fd < 0)
 		die(dev);
+	if (on_hostfs())
+		make_raw(fd);
 	return fd;
 }
 
@@ -205,12 +240,13 @@ static int read_list(const char *path, char **list)
 
 static void enter_root(const char *dev)
 {
+	const char *type = on_hostfs() ? HOSTFS : "ext4";
 	int tries;
 
-	for (tries = 0; access(dev, F_OK) && tries < 6000; tries++)
+	for (tries = 0; !on_hostfs() && access(dev, F_OK) && tries < 6000; tries++)
 		usleep(5000);
 	mkdir("/new", 0755);
-	if (mount(dev, "/new", "ext4", MS_RDONLY, NULL))
+	if (mount(dev, "/new", type, MS_RDONLY, NULL))
 		die("the root file system");
 	if (mount("/dev", "/new/dev", NULL, MS_MOVE, NULL) ||
 	    mount("/proc", "/new/proc", NULL, MS_MOVE, NULL) ||
@@ -478,12 +514,12 @@ int main(void)
 		enter_root(getenv("VM_ROOT"));
 	mount_all();
 
-	control = open_port("control", 0);
+	control = open_port(CONTROL, 0);
 	uname(&name);
 	tell("hello %s\n", name.release);
 	check_core();
-	out.to = open_port("stdout", O_NONBLOCK);
-	err.to = open_port("stderr", O_NONBLOCK);
+	out.to = open_port(STDOUT, O_NONBLOCK);
+	err.to = open_port(STDERR, O_NONBLOCK);
 	if (getenv("VM_NVME")) {
 		find("/sys/block", "device/serial", DRIVE_SERIAL, dev);
 		setenv("NVME", dev, 1);

@@ -26,6 +26,8 @@ IMAGE = paths.BUILD / "guest.img"
 ARCHIVE = paths.BUILD / "guest.cpio"
 INIT = paths.BUILD / "guest-init"
 INIT_SOURCE = paths.TOOLS / "guest" / "init.c"
+LOAD = paths.BUILD / "bin" / "load"
+LOAD_SOURCE = paths.TOOLS / "guest" / "load.c"
 
 PACKAGES = """
     bash coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
@@ -43,7 +45,7 @@ LEAVE_OUT = re.compile(
     re.VERBOSE,
 )
 
-FOLDERS = "dev proc sys run tmp root mnt share var var/tmp etc".split()
+FOLDERS = "dev proc sys run tmp root mnt share var var/tmp etc usr usr/local usr/local/bin".split()
 UUID = "52555354-5752-4954-4542-41434b000000"
 
 
@@ -129,6 +131,7 @@ def files(packages: Iterable[str]) -> list[Entry]:
             with contextlib.suppress(FileNotFoundError):
                 entries.setdefault(name[1:], _entry(name))
             name = os.path.dirname(name)
+    entries["usr/local/bin/load"] = archive.file("usr/local/bin/load", LOAD, 0o755)
     entries["etc/hostname"] = archive.file("etc/hostname", b"guest\n")
     entries["etc/hosts"] = archive.file("etc/hosts", b"127.0.0.1 localhost guest\n")
     entries["etc/mtab"] = Entry("etc/mtab", stat.S_IFLNK | 0o777, target="/proc/self/mounts")
@@ -183,6 +186,7 @@ def make_archive(entries: list[Entry], path: Path) -> None:
 
 def compile_program(source: Path, program: Path, *libraries: str) -> None:
     """Compile a program, static: it needs nothing of the guest's root file system."""
+    program.parent.mkdir(parents=True, exist_ok=True)
     part = program.with_name(f".{program.name}.part")
     command = ["clang", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-static", "-s"]
     command += ["-o", str(part), str(source), *libraries]
@@ -192,12 +196,29 @@ def compile_program(source: Path, program: Path, *libraries: str) -> None:
     os.replace(part, program)
 
 
+def ensure_programs() -> None:
+    """Make PID 1 and the program of loads, for a guest that has its root file system from elsewhere."""
+    with steps.only_one("guest"):
+        ensure_load()
+        _make_init()
+
+
+def _make_init() -> None:
+    steps.step("guest-init", steps.digest(INIT_SOURCE), [INIT], lambda: compile_program(INIT_SOURCE, INIT))
+
+
+def ensure_load() -> None:
+    """Make the program of loads that fio cannot say."""
+    steps.step("load", steps.digest(LOAD_SOURCE), [LOAD], lambda: compile_program(LOAD_SOURCE, LOAD))
+
+
 def ensure(whole: bool = False) -> None:
     """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
     with steps.only_one("guest"):
-        steps.step("guest-init", steps.digest(INIT_SOURCE), [INIT], lambda: compile_program(INIT_SOURCE, INIT))
+        ensure_load()
+        _make_init()
         packages = dependencies(PACKAGES)
-        key = steps.digest(repr(packages), Path(__file__), Path(archive.__file__))
+        key = steps.digest(repr(packages), Path(__file__), Path(archive.__file__), LOAD_SOURCE)
         if whole:
             steps.step("guest-archive", key, [ARCHIVE], lambda: make_archive(files(packages), ARCHIVE))
         else:

@@ -1,30 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a guest's driver would say of a boot, for the tests of the comparison."""
+"""What a guest's driver would say of a boot, and guests that say it, for the tests of the comparison."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from rust_writeback.bench import jobs, results
+import pytest
+from rust_writeback import kernel, paths, vm
+from rust_writeback.bench import boots, catalogue, full, jobs, plots, results
 from rust_writeback.bench.variants import Variant
+
+FOLDER = Path(__file__).parents[1] / "loads"
+GUEST = Path(__file__).parents[1] / "guest"
+
+whole_matrix = catalogue.matrix
+
+LOADS = {load.name: load for load in whole_matrix(folder=FOLDER)}
+
+START = 1_767_225_600_000
+"""When every load begins, in milliseconds of the epoch."""
+
+HANDED_OVER, DURABLE = 1000, 1250
+"""Milliseconds until the last request has returned, and until all of it is on the drive."""
+
+SYNCS = 20
+"""of each job that syncs on its way"""
+
+
+def steps(*names: str) -> list[results.Step]:
+    """A boot's steps of the loads with these names."""
+    return results.plan([LOADS[name] for name in names])
+
+
+def variant(name: str) -> Variant:
+    """The variant of this name."""
+    core, _, policy = name.partition("-")
+    return Variant(core, policy or "kick")
 
 
 def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[str, Any]:
-    """fio's json+ of a run as it was planned; speed divides every time."""
+    """fio's json+ of a run as it was planned, or our own program's; speed divides every time."""
     found = []
     for section in scenario.sections:
         ios = section.ios_per_job or 500
         quick = ios - ios // 10
         bins = {str(round(100_000 / speed)): quick, str(round(900_000 / speed)): ios - quick}
         traffic = {
-            "io_bytes": ios * section.block,
+            "io_bytes": ios * (section.smallest + section.block) // 2,
             "total_ios": ios,
-            "runtime": round(1000 / speed),
-            "clat_ns": {"N": ios, "bins": bins},
+            "runtime": round(HANDED_OVER / speed),
+            "lat_ns": {"N": ios, "bins": bins},
         }
-        nothing = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "clat_ns": {"N": 0}}
+        nothing = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {"N": 0}}
         direct, uncached = section.mode(mode)
         job = {
             "jobname": section.name,
@@ -34,9 +64,35 @@ def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[s
             "sys_cpu": 2.0,
             "read": traffic if section.reads else nothing,
             "write": nothing if section.reads else traffic,
+            "sync": {"lat_ns": {"N": 0}},
         }
+        if not section.reads and (scenario.program or "fdatasync=" in scenario.text):
+            job["sync"] = {"lat_ns": {"N": SYNCS, "bins": {str(round(5_000_000 / speed)): SYNCS}}}
+        if scenario.program:
+            job["durable"] = (HANDED_OVER if section.reads else DURABLE) / speed
+        else:
+            job["job_start"] = START
         found += [job] * section.jobs
+    if scenario.program:
+        return {"fio version": "load", "extents": 2 * scenario.files, "jobs": found}
     return {"fio version": "fio-3.39", "global options": {}, "jobs": found}
+
+
+def clocks(speed: float = 1.0) -> tuple[float, float]:
+    """When the sync of such a run began and when it ended, in milliseconds of the epoch."""
+    return START + HANDED_OVER / speed, START + DURABLE / speed
+
+
+def parse(document: dict[str, Any], scenario: jobs.Scenario, mode: str) -> list[jobs.Outcome]:
+    """What the tools read in such an output, of a sync that came when it should."""
+    return jobs.parse(json.dumps(document, indent=1), *clocks(), scenario, mode)
+
+
+def files_of(section: jobs.Section) -> list[str]:
+    """What the files of a section are called that stay."""
+    if section.temporary:
+        return []
+    return section.names if section.filename else [f"{section.name}.{number}" for number in range(section.files)]
 
 
 def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
@@ -61,6 +117,9 @@ def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> lis
         cached = 0 if uncached or mode == "direct" else 50000
         used = {"context_switches": 900, "load_seconds": 0.6, "worker_seconds": 0.4, "device_read": 0}
         used |= {"device_written": scenario.written, "device_writes": scenario.written >> 18}
+        pages = dict.fromkeys((name for section in scenario.sections for name in files_of(section)), 0)
+        pages[next(iter(pages))] = cached // 10
+        sync_began, durable_at = clocks(speed)
         lines.append(
             {
                 "kind": "step",
@@ -69,6 +128,8 @@ def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> lis
                 "policy": policy,
                 "status": 0,
                 "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, mode, speed), indent=1),
+                "sync_began_ms": sync_began,
+                "durable_at_ms": durable_at,
                 "samples": [
                     [0.0, 0, 0, 0, 9000, 0, 0, 0, 0, 0],
                     [0.6, dirty, 20, peak, 9500, 0, 40 << 20, 540, 18_000, 240_000],
@@ -78,33 +139,116 @@ def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> lis
                 "counter_at_end": [0, 0],
                 "counter_after": [0, 0],
                 "cached_at_end": {"cache": cached, "files": scenario.files},
-                "cached_after": {"cache": cached // 10, "files": scenario.files},
-                "sync_seconds": 0.1,
+                "cached_after": {"cache": cached // 10, "files": len(pages), "by_file": pages},
                 "used": used,
                 "used_with_sync": used,
                 "memory_group": {},
-                "counts": {"bios": 800, "runs": {"batch_work": 400}, "latency_us": {"20": 790, "90": 10}, "dropped": {}},
+                "counts": {
+                    **{"bios": 800, "runs": {"batch_work": 400}},
+                    **{"latency_us": {"20": 790, "90": 10}, "dropped": {}},
+                },
             }
         )
     lines.append({"kind": "end", "core": core})
     return lines
 
 
-def variant(name: str) -> Variant:
-    """The variant of this name."""
-    core, _, policy = name.partition("-")
-    return Variant(core, policy or "kick")
-
-
 def round_on_hardware(steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
     """All lines of a round on a machine whose kernel has no core of ours, as any user may run it."""
     lines = boot("kernel", steps, speed)
     for line, step in zip(lines[1:-1], steps, strict=True):
-        pages = {}
+        pages: dict[str, int] = {}
         for section in step.load.scenario.sections:
             kept = section.mode(step.load.mode) == ("0", "0")
-            pages |= {name: section.file_bytes // results.PAGE if kept else 0 for name in section.names}
+            pages |= {name: section.file_bytes // results.PAGE if kept else 0 for name in files_of(section)}
         line |= {"dontcache_rounds": None, "counter_before": None, "counter_at_end": None, "counter_after": None}
         line["cached_after"] = {"cache": sum(pages.values()), "files": len(pages), "by_file": pages}
         del line["used_with_sync"]["worker_seconds"]
     return lines
+
+
+class Guests:
+    """Boots that are made up: how fast each is, and which of them die."""
+
+    draws = False
+    """Does the report get its plots, which take most of the time?"""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.folder = folder
+        self.booted: list[tuple[str, str, int]] = []
+        self.plans: list[dict[str, Any]] = []
+        self.noise = 0.0
+        self.dies: set[int] = set()
+        """the boots in which the guest dies after its first load"""
+        self.qemu_dies: dict[int, int] = {}
+        """how often QEMU dies in a boot, which is tried anew"""
+        self.interrupted = 0
+        """the boot at which somebody presses Ctrl-C"""
+        self.told: Callable[[str, Sequence[results.Step], float], list[dict[str, Any]]] = boot
+        image = folder / "bzImage"
+        image.write_text("a kernel")
+        monkeypatch.setattr(vm, "run", self.run)
+        monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
+        monkeypatch.setattr(jobs, "FOLDER", FOLDER)
+        monkeypatch.setattr(catalogue, "matrix", lambda only: whole_matrix(only, FOLDER))
+        monkeypatch.setattr(kernel, "ensure", lambda: None)
+        monkeypatch.setattr(paths, "PROJECT", folder)
+        monkeypatch.setattr(paths, "BUILD", folder)
+        monkeypatch.setattr(paths, "BZIMAGE", image)
+        monkeypatch.setattr(boots, "DRIVER", GUEST)
+        if not self.draws:
+            monkeypatch.setattr(plots, "draw", lambda *_: {})
+
+    def run(
+        self,
+        options: vm.VmOptions,
+        command: list[str],
+        stdout: Callable[[bytes], None],
+        again: Callable[[vm.VmFailure], None] | None = None,
+    ) -> vm.VmResult:
+        """In place of vm.run()."""
+        lines = self.lines(options.core, json.loads(command[-1]))
+        count = len(self.booted)
+        deaths = self.qemu_dies.get(count, 0)
+        for number in range(deaths):
+            stdout("".join([*lines[: 2 + number], '{"kind": "st']).encode())
+            failure = vm.VmFailure("qemu", "QEMU died: Aborted", self.folder / "log", "Aborted")
+            if number + 1 == vm.TRIES:
+                raise failure
+            assert again
+            again(failure)
+        dead = count in self.dies
+        stdout("".join(lines[:2] if dead else lines).encode())
+        if dead:
+            raise vm.VmFailure("panic", "the guest panicked", self.folder / "log")
+        log = self.folder / "log"
+        return vm.VmResult(
+            0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, False, 5.0, deaths=deaths
+        )
+
+    def lines(self, core: str, plan: dict[str, Any]) -> list[str]:
+        """What the next boot says."""
+        place = plan["file_system"]
+        if len(self.booted) + 1 == self.interrupted:
+            raise KeyboardInterrupt
+        self.booted.append((core, place, len(plan["steps"])))
+        self.plans.append(plan)
+        planned = [
+            results.Step(LOADS[f"{step['scenario']}/{place}/{step['mode']}"], step["keep"]) for step in plan["steps"]
+        ]
+        name = "-".join(filter(None, (core, plan["steps"][0]["policy"])))
+        speed = 1 + (self.noise * (len(self.booted) % 3 - 1) if core == "rust" else 0)
+        return [json.dumps(line) + "\n" for line in self.told(name, planned, speed)]
+
+    def cores(self) -> list[str]:
+        """The cores in the order in which they were booted."""
+        return [core for core, _, _ in self.booted]
+
+    def bench(self, *arguments: str) -> int:
+        """Run the benchmark; the place of its report is always the same."""
+        return full.main(["--report", str(self.folder / "bench"), *arguments])
+
+    def document(self, name: str = "bench") -> dict[str, Any]:
+        """What the report holds."""
+        found: dict[str, Any] = json.loads((self.folder / name / "results.json").read_text())
+        return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The benchmark plans what it says, goes on where it was, stops when it may, and tells what is missing."""
+"""The benchmark runs what it says in a balanced order, goes on where it was, and tells what is missing."""
 
 from __future__ import annotations
 
@@ -8,64 +8,25 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import boot, fio_output, variant
-from rust_writeback import kernel, paths, vm
-from rust_writeback.bench import boots, catalogue, compare, full, jobs, journal, results, summary, variants
+from bench_samples import GUEST, LOADS, Guests, boot, steps, variant
+from rust_writeback import paths, vm
+from rust_writeback.bench import boots, catalogue, compare, drives, journal, report, results, short, summary, variants
+from rust_writeback.bench.catalogue import Entry
 from rust_writeback.errors import Failure
+from rust_writeback.progress import Bar
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
 
-from bench import counts  # noqa: E402
+from bench import counts, group, load  # noqa: E402
 from bench import kernel as files  # noqa: E402
 
-FOLDER = Path(__file__).parents[1] / "fio"
-LOADS = {load.name: load for load in catalogue.matrix(folder=FOLDER)}
 RUST = variant("rust")
-
-
-def steps(*names: str) -> list[results.Step]:
-    """A boot's steps of the loads with these names."""
-    return results.plan([LOADS[name] for name in names])
-
-
-def test_every_job_file_is_in_the_catalogue() -> None:
-    assert {entry.name for entry in catalogue.CATALOGUE} == {path.stem for path in FOLDER.glob("*.fio")}
-
-
-def test_every_load_is_larger_than_memory_and_ends() -> None:
-    for load in LOADS.values():
-        boots.Machine().check([load.scenario])
-        assert load.moved > 0, load.name
-
-
-@pytest.mark.parametrize("load", [load for load in LOADS.values() if load.place == "device"], ids=lambda load: load.name)
-def test_what_runs_on_a_device_makes_no_files(load: catalogue.Load) -> None:
-    assert load.scenario.files == 1
-    assert "${BENCH_DIRECTORY}" not in load.scenario.text
-    assert "filename=${BENCH_FILE}" in load.scenario.text.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("patterns", "names"),
-    [
-        (["mixed"], ["mixed/xfs/dontcache", "mixed/ext4/dontcache"]),
-        (["depth-1/device"], ["depth-1/device/buffered", "depth-1/device/dontcache"]),
-        (["writers-?/ext4/d*", "device-read/*/buffered"], []),
-    ],
-)
-def test_only_takes_scenarios_places_and_modes(patterns: list[str], names: list[str]) -> None:
-    found = [load.name for load in catalogue.matrix(patterns, FOLDER)]
-    expected = names or ["writers-4/ext4/dontcache", "writers-4/ext4/direct", "device-read/device/buffered"]
-    assert found == expected
-
-
-def test_only_that_matches_nothing_is_told() -> None:
-    with pytest.raises(Failure, match="--only fast matches nothing; names are like sequential/xfs/buffered"):
-        catalogue.matrix(["fast"], FOLDER)
 
 
 @pytest.mark.parametrize("text", ["c", "c,c", "c,rust-fast", "c-inline,rust", ""])
@@ -87,9 +48,22 @@ def test_a_memory_cgroup_holds_a_quarter_of_what_is_written() -> None:
 
 
 def test_files_stay_for_reads_too() -> None:
-    planned = steps("sequential/xfs/buffered", "random/xfs/buffered", "sequential-read/xfs/buffered", "writers-4/xfs/buffered")
+    planned = steps(*(f"{name}/xfs/buffered" for name in ("sequential", "random", "sequential-read", "writers-4")))
     assert [step.keep for step in planned] == [True, True, False, False]
     assert planned[2].plan(RUST)["needs"] == {"large.data": 208 << 20}
+
+
+def test_a_plan_says_what_the_driver_needs_for_a_load_of_our_own() -> None:
+    tree, compaction, memory, capped = steps(
+        "tree/xfs/dontcache", "compaction/xfs/buffered", "memory/xfs/buffered", "capped/xfs/buffered"
+    )
+    plan = tree.plan(RUST)
+    assert plan["command"][:3] == ["load", "tree", "${BENCH_DIRECTORY}"] and plan["command"][-1] == "dontcache"
+    assert (plan["jobs"], plan["needs"]) == (1, {})
+    plan = compaction.plan(RUST)
+    assert (plan["jobs"], plan["needs"]) == (6, {"reader.0": 64 << 20, "reader.1": 64 << 20})
+    assert (memory.plan(RUST)["touched"], memory.plan(RUST)["command"]) == (0.75, [])
+    assert capped.plan(RUST)["sysctls"]["vm/dirty_bytes"] == 64 << 20
 
 
 def test_sections_have_modes_and_files_of_their_own() -> None:
@@ -109,27 +83,9 @@ def test_sections_are_judged_one_by_one() -> None:
     assert (readers.scenario, readers.first, readers.outcome.ios) == ("noisy: readers", False, 1000)
     found = [m for name in ("c", "rust") for m in results.accept(boot(name, planned), planned, 1, variant(name))]
     first, second = summary.summarize(found, summary.FULL)
-    assert {cell.metric.name for cell in first.cells} - {cell.metric.name for cell in second.cells} >= {"peak_dirty", "switches"}
+    of_first, of_second = ({cell.metric.name for cell in group.cells} for group in (first, second))
+    assert of_first - of_second >= {"peak_dirty", "switches"}
     assert second.cell("p99").values.keys() == {"c", "rust"}
-
-
-def test_a_reader_that_hardly_read_is_refused() -> None:
-    scenario = LOADS["noisy/xfs/dontcache"].scenario
-    document = fio_output(scenario, "dontcache")
-    document["jobs"][1] = json.loads(json.dumps(document["jobs"][1]))
-    document["jobs"][1]["read"] |= {"total_ios": 99, "io_bytes": 99 * 4096}
-    with pytest.raises(Failure, match="a job read 99 times, less than 100"):
-        jobs.parse(json.dumps(document, indent=1), scenario, "dontcache")
-
-
-@pytest.mark.parametrize(("error", "words"), [(28, "the device is full"), (95, "there is no DONTCACHE here")])
-def test_errors_of_fio_are_named(error: int, words: str) -> None:
-    scenario = LOADS["sequential/ext4/dontcache"].scenario
-    document = fio_output(scenario, "dontcache")
-    document["jobs"][0]["error"] = error
-    with pytest.raises(Failure, match=words) as caught:
-        jobs.parse(json.dumps(document, indent=1), scenario, "dontcache")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -178,13 +134,15 @@ def test_finished_steps_of_a_dead_guest_count_and_the_rest_is_named() -> None:
     lines = boot("c", planned)[:3]
     found = results.sift(lines, planned, 2, variant("c"))
     assert [m.scenario for m in found.measurements] == ["sequential", "random"]
-    assert found.problems == ["boot of the c core, pair 2: the guest did not come to the end of its plan; the run is not reported"]
+    said = "the guest did not come to the end of its plan; the run is not reported"
+    assert found.problems == [f"boot of the c core, pair 2: {said}"]
 
 
 def test_a_refused_step_leaves_the_others() -> None:
     planned = steps("depth-1/device/dontcache", "depth-1-counts/device/dontcache")
     lines = boot("c", planned)
-    lines[2] = {"kind": "refused", "scenario": "depth-1-counts", "mode": "dontcache", "reason": "this kernel counts nothing"}
+    lines[2] = {"kind": "refused", "scenario": "depth-1-counts", "mode": "dontcache"}
+    lines[2]["reason"] = "this kernel counts nothing"
     found = results.sift(lines, planned, 1, variant("c"))
     assert [m.scenario for m in found.measurements] == ["depth-1"]
     assert ["this kernel counts nothing" in problem for problem in found.problems] == [True]
@@ -197,70 +155,78 @@ def test_a_core_that_is_not_the_wanted_one_spoils_everything() -> None:
     assert "the active core was c" in found.problems[0]
 
 
-class Guests:
-    """Boots that are made up: how fast each is, and which of them die."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.folder = folder
-        self.booted: list[tuple[str, str, int]] = []
-        self.noise = 0.0
-        self.dies: set[int] = set()
-        image = folder / "bzImage"
-        image.write_text("a kernel")
-        monkeypatch.setattr(vm, "run", self.run)
-        monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
-        monkeypatch.setattr(jobs, "FOLDER", FOLDER)
-        monkeypatch.setattr(catalogue, "matrix", lambda only: whole_matrix(only, FOLDER))
-        monkeypatch.setattr(kernel, "ensure", lambda: None)
-        monkeypatch.setattr(paths, "PROJECT", folder)
-        monkeypatch.setattr(paths, "BUILD", folder)
-        monkeypatch.setattr(paths, "BZIMAGE", image)
-        monkeypatch.setattr(boots, "DRIVER", FOLDER.parent / "guest")
-
-    def run(self, options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
-        plan = json.loads(command[-1])
-        place = plan["file_system"]
-        self.booted.append((options.core, place, len(plan["steps"])))
-        planned = [
-            results.Step(LOADS[f"{step['scenario']}/{place}/{step['mode']}"], step["keep"]) for step in plan["steps"]
-        ]
-        count = len(self.booted)
-        speed = 1 + (self.noise * (count % 3 - 1) if options.core == "rust" else 0)
-        lines = [json.dumps(line) + "\n" for line in boot(options.core, planned, speed)]
-        dead = count in self.dies
-        stdout("".join(lines[:2] if dead else lines).encode())
-        if dead:
-            raise vm.VmFailure("panic", "the guest panicked", self.folder / "log")
-        return vm.VmResult(0, b"", b"", self.folder / "log", "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, False, 5.0)
-
-    def bench(self, *arguments: str) -> int:
-        """Run the benchmark; the place of its report is always the same."""
-        return full.main(["--report", str(self.folder / "bench"), *arguments])
-
-
-whole_matrix = catalogue.matrix
-
-
 @pytest.fixture
 def guests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Guests:
     return Guests(monkeypatch, tmp_path)
 
 
-def test_it_stops_as_soon_as_the_intervals_are_narrow(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
-    assert guests.bench("--only", "depth-1/*") == 0
-    places = ("xfs", "ext4", "device")
-    assert guests.booted == [(core, place, 2) for place in places for core in ("c", "rust")] * full.FEWEST_PAIRS
+def modes(plan: dict[str, Any]) -> list[str]:
+    """The modes of a boot in their order."""
+    return list(dict.fromkeys(step["mode"] for step in plan["steps"]))
+
+
+def test_there_are_as_many_pairs_as_were_settled_before_the_first(
+    guests: Guests, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However narrow or wide the intervals are."""
+    for guests.noise in (0.0, 0.4):
+        guests.booted.clear()
+        assert guests.bench("--only", "depth-1/device/dontcache") == 0
+        assert len(guests.booted) == 2 * 10
+        printed = capsys.readouterr()
+        assert "1 load on C, Rust: 10 pairs of boots, about" in printed.err
+        assert "Rust/C over 10 pairs of boots" in printed.out
+        assert guests.document()["setup"]["pairs"] == 10
+
+
+def test_a_boot_is_of_one_place_and_drive_and_memory(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
+    only = ("depth-1/*", "small-4k/xfs", "mixed/xfs")
+    assert guests.bench("--pairs", "1", *(word for name in only for word in ("--only", name))) == 0
+    rigs = [("xfs", 2), ("xfs", 2), ("xfs", 1), ("ext4", 2), ("device", 2)]
+    assert guests.booted == [(core, *rig) for rig in rigs for core in ("c", "rust")]
     printed = capsys.readouterr().out
-    assert "narrower than 10 % in 6 of 6 loads" in printed
     assert "switches" in printed
     assert "What the kernel counted" not in printed
+    names = {path.name for path in (guests.folder / "bench" / "raw").glob("*.jsonl")}
+    assert len(names) == len(guests.booted)
+    assert {"1-xfs-fast-1G-c.jsonl", "1-xfs-cloud-1G-c.jsonl", "1-mixed-dontcache-xfs-stream-192M-rust.jsonl"} < names
 
 
-def test_it_stops_at_the_limit_and_says_so(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
-    guests.noise = 0.4
-    assert guests.bench("--only", "depth-1/device/dontcache", "--pairs", "5") == 0
-    assert len(guests.booted) == 10
-    assert "Stopped at the limit of 5 pairs: depth-1/device/dontcache." in capsys.readouterr().out
+def test_which_core_and_which_mode_is_first_alternates(guests: Guests) -> None:
+    assert guests.bench("--only", "random/xfs", "--only", "small-4k/xfs", "--pairs", "4") == 0
+    assert guests.cores() == ["c", "rust", "rust", "c", "c", "rust", "rust", "c"]
+    there, back = ["buffered", "dontcache", "direct"], ["direct", "dontcache", "buffered"]
+    assert [modes(plan) for plan in guests.plans] == [there, there, back, back, there, there, back, back]
+    # Figures and plots have one order all the same.
+    document = guests.document()
+    assert document["setup"]["variants"] == ["c", "rust"]
+    assert list(dict.fromkeys(group["mode"] for group in document["summary"])) == there
+
+
+def test_a_file_is_kept_for_the_next_load_whichever_mode_is_first(guests: Guests) -> None:
+    chosen = ("--only", "sequential/xfs", "--only", "random/xfs", "--drive", "stream", "--pairs", "2")
+    assert guests.bench(*chosen) == 0
+    for plan in guests.plans:
+        names = [(step["scenario"], step["keep"]) for step in plan["steps"]]
+        assert names == [("sequential", True), ("random", False)] * 3
+        assert [step["mode"] for step in plan["steps"][::2]] == [step["mode"] for step in plan["steps"][1::2]]
+
+
+def test_make_run_has_three_pairs_of_few_loads(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
+    assert short.main([]) == 0
+    assert guests.cores() == ["c", "rust", "rust", "c", "c", "rust"]
+    assert {step["scenario"] for plan in guests.plans for step in plan["steps"]} == {
+        *("small-4k", "append", "paced", "random")
+    }
+    printed = capsys.readouterr().out
+    for word in ("small-4k", "append", "paced", "random", "dontcache", "Rust/C", "MB/s", "p99.9"):
+        assert word in printed
+    document = guests.document("report")
+    assert (document["setup"]["command"], document["setup"]["pairs"]) == ("make run", 3)
+    assert document["setup"]["drives"] == "cloud (125MiB/s, 3000 requests/s)"
+    assert len(document["boots"]) == 6
+    assert len(list((guests.folder / "report" / "raw").glob("*.jsonl"))) == 6
+    assert len(document["measurements"]) == 6 * 4 * 2
 
 
 def test_one_pair_is_one_pair(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,62 +234,198 @@ def test_one_pair_is_one_pair(guests: Guests, capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr()
     report = (guests.folder / "bench" / "report.md").read_text() + (guests.folder / "bench" / "index.html").read_text()
     assert "1 load on C, Rust: 1 pair of boots, about" in printed.err
-    assert "Stopped at the limit of 1 pair: " in printed.out and report.count("1 pair of boots") == 2
+    assert report.count("1 pair of boots") == 2
+    assert "one pair of boots shows no difference and no equality: take more pairs" in printed.out
     assert not re.search(r"\b1 (pairs|boots|loads|minutes)\b", printed.out + printed.err + report)
 
 
-def test_a_finished_boot_is_not_booted_again(guests: Guests) -> None:
-    guests.bench("--only", "mixed/xfs", "--pairs", "2")
-    assert len(guests.booted) == 4
-    guests.bench("--only", "mixed/xfs", "--pairs", "3")
-    assert len(guests.booted) == 6
-    document = json.loads((guests.folder / "bench" / "results.json").read_text())
-    assert [b["pair"] for b in document["boots"]] == [1, 1, 2, 2, 3, 3]
+def bench_of_mixed(guests: Guests) -> int:
+    return guests.bench("--only", "mixed/xfs", "--pairs", "3")
 
 
-@pytest.mark.parametrize("option", ["--mem", "--bps", "--iops"])
-def test_an_amount_that_is_none_is_refused(guests: Guests, option: str) -> None:
-    with pytest.raises(Failure, match=rf"{option} fast is no amount"):
-        guests.bench(option, "fast")
+def make_run(_: Guests) -> int:
+    return short.main([])
+
+
+@pytest.mark.parametrize("run", [bench_of_mixed, make_run])
+def test_what_was_interrupted_goes_on_and_what_was_finished_starts_anew(
+    guests: Guests, run: Callable[[Guests], int]
+) -> None:
+    guests.interrupted = 4
+    with pytest.raises(KeyboardInterrupt):
+        run(guests)
+    assert guests.cores() == ["c", "rust", "rust"]
+    guests.interrupted = 0
+    assert run(guests) == 0
+    assert guests.cores() == ["c", "rust", "rust", "c", "c", "rust"]
+    (folder,) = (path.parent for path in guests.folder.glob("*/results.json"))
+    assert [boot["pair"] for boot in guests.document(folder.name)["boots"]] == [1, 1, 2, 2, 3, 3]
+    assert run(guests) == 0
+    assert len(guests.booted) == 12
+
+
+def test_a_boot_that_was_kept_keeps_its_revision_and_its_date(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--only", "depth-1/device/dontcache", "--pairs", "2")
+
+    def made_by(revision: str, day: int) -> None:
+        monkeypatch.setattr(boots, "revision", lambda: revision)
+        monkeypatch.setattr(boots, "now", lambda: f"2026-01-0{day} 12:00:00 UTC")
+
+    made_by("aaaa", 1)
+    guests.interrupted = 4
+    with pytest.raises(KeyboardInterrupt):
+        guests.bench(*arguments)
+    guests.interrupted = 0
+    made_by("bbbb", 2)
+    capsys.readouterr()
+    guests.bench(*arguments)
+    document = guests.document()
+    assert [boot["revision"] for boot in document["boots"]] == ["aaaa"] * 3 + ["bbbb"]
+    assert [boot["date"][:10] for boot in document["boots"]] == ["2026-01-01"] * 3 + ["2026-01-02"]
+    assert document["setup"]["revisions"] == ["aaaa", "bbbb"]
+    said = "mixed: these boots are of 2 revisions, aaaa, bbbb, from 2026-01-01 12:00:00 UTC on."
+    folder = guests.folder / "bench"
+    assert document["verdicts"][0] == capsys.readouterr().out.splitlines()[0] == said
+    assert (folder / "report.md").read_text().splitlines()[0] == f"**{said}**"
+    body = (folder / "index.html").read_text().partition("</h1>")[2]
+    assert body.lstrip().startswith(f"<p><strong>{said}</strong></p>")
+    # All of one revision: there is nothing to warn of, whichever it is.
+    guests.bench(*arguments)
+    assert guests.document()["setup"]["revisions"] == ["bbbb"]
+    texts = [(folder / name).read_text() for name in ("report.md", "index.html", "results.json")]
+    assert not any("mixed:" in text for text in (capsys.readouterr().out, *texts))
+
+
+def test_a_finished_benchmark_that_could_not_be_reported_is_not_measured_again(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("--only", "depth-1/device/dontcache", "--pairs", "1")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(report, "write", fail)
+        with pytest.raises(OSError, match="No space"):
+            guests.bench(*arguments)
+    guests.bench(*arguments)
+    assert len(guests.booted) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--mem", "fast"], "--mem fast is no amount"),
+        (["--drive", "floppy"], "--drive floppy: floppy is unknown; give cloud, stream, fast, or limits"),
+        (["--bps", "1G"], "unrecognized arguments: --bps 1G; allowed: "),
+        (["--iops", "600"], "unrecognized arguments: --iops 600; allowed: "),
+        (["--pairs", "0"], "--pairs takes 1 or more"),
+        (["--pairs", "some"], "invalid int value: 'some'; allowed: "),
+        (["--native=2"], "NATIVE=2: it is 1, or left out"),
+        (["--sim", "--native"], "SIM=1 counts, NATIVE=1 measures; give one or the other"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, arguments: list[str], words: str) -> None:
+    with pytest.raises(Failure, match=words) as caught:
+        guests.bench(*arguments)
+    assert "\n" not in str(caught.value) and caught.value.status == 2
+    assert not guests.booted
+
+
+def test_make_run_takes_a_number_of_pairs_and_nothing_else(guests: Guests) -> None:
+    assert short.parse([]).pairs == 3 and short.parse(["--pairs", "5"]).pairs == 5
+    for arguments, words in ((["--pairs", "0"], "--pairs takes 1"), (["--only", "tree"], "unrecognized arguments")):
+        with pytest.raises(Failure, match=words):
+            short.main(arguments)
     assert not guests.booted
 
 
 def test_another_kernel_or_plan_starts_anew(guests: Guests) -> None:
-    guests.bench("--only", "mixed/xfs", "--pairs", "1")
+    """Where it had been interrupted before its last boot."""
+
+    def booted(*arguments: str) -> int:
+        guests.interrupted = len(guests.booted) + 2
+        with pytest.raises(KeyboardInterrupt):
+            guests.bench("--pairs", "1", *arguments)
+        before = len(guests.booted)
+        guests.interrupted = 0
+        guests.bench("--pairs", "1", "--only", "mixed/ext4")
+        return len(guests.booted) - before
+
+    assert booted("--only", "mixed/ext4") == 1
+    others = ("--drive=bps=50M", "--drive=fast", "--mem=128M", "--cpus=1", "--variants=rust,c")
+    assert {other: booted("--only", "mixed/ext4", other) for other in others} == dict.fromkeys(others, 2)
+    assert booted("--only", "mixed/xfs") == 2
+    assert booted("--only", "mixed/ext4", "--pairs", "2") == 2
     (guests.folder / "bzImage").write_text("another kernel")
-    guests.bench("--only", "mixed/xfs", "--pairs", "1")
-    assert len(guests.booted) == 4
-    guests.bench("--only", "mixed/ext4", "--pairs", "1")
-    guests.bench("--only", "mixed/ext4", "--pairs", "1", "--bps", "50M")
-    guests.bench("--only", "mixed/ext4", "--pairs", "1", "--iops", "500")
-    assert len(guests.booted) == 10
+    guests.interrupted = len(guests.booted) + 2
+    with pytest.raises(KeyboardInterrupt):
+        guests.bench("--pairs", "1", "--only", "mixed/ext4")
+    (guests.folder / "bzImage").write_text("yet another kernel")
+    guests.interrupted, before = 0, len(guests.booted)
+    guests.bench("--pairs", "1", "--only", "mixed/ext4")
+    assert len(guests.booted) - before == 2
     assert len(list((guests.folder / "bench" / "raw").glob("*.jsonl"))) == 2
+
+
+def test_what_a_boot_is_made_of_has_to_be_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bench").mkdir()
+    monkeypatch.setattr(boots, "DRIVER", tmp_path)
+    monkeypatch.setattr(paths, "BZIMAGE", tmp_path / "bzImage")
+    load, keys = LOADS["mixed/xfs/dontcache"], []
+
+    def key(load: catalogue.Load = load) -> str:
+        return journal.fingerprint(boots.Machine(), [load], [RUST], 1)
+
+    for name in ("bench/load.py", "load.c", "bzImage"):
+        keys.append(key())
+        (tmp_path / name).write_text("new")
+    keys += [key(), key(replace(load, drive=replace(load.drive, bps="1M"))), key(replace(load, entry=Entry("mixed")))]
+    keys.append(key(replace(load, scenario=replace(load.scenario, text="; new"))))
+    assert len(set(keys)) == len(keys) == 7
+    assert key() == keys[3]
+
+
+THREE = ("--only", "writers-4/xfs/buffered", "--only", "writers-4/xfs/dontcache", "--only", "competing/xfs/dontcache")
+"""Three loads that share a boot."""
 
 
 def test_a_guest_that_dies_costs_one_load(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
     guests.dies = {2}
-    assert guests.bench("--only", "depth-1/xfs", "--only", "competing/xfs/dontcache", "--pairs", "2") == 1
+    assert guests.bench(*THREE, "--pairs", "2") == 1
     printed = capsys.readouterr()
     assert "boot of rust, pair 1, xfs: the guest panicked" in printed.err
     assert "did not come to the end" not in printed.err
     # Three loads, of which the second took the guest with it; the third got another one.
-    assert guests.booted == [("c", "xfs", 3), ("rust", "xfs", 3), ("rust", "xfs", 1), ("c", "xfs", 2), ("rust", "xfs", 2)]
-    document = json.loads((guests.folder / "bench" / "results.json").read_text())
-    counted = [(m["pair"], m["scenario"], m["mode"]) for m in document["measurements"] if m["variant"] == "rust" and m["pair"] == 1]
-    assert [(scenario, mode) for _, scenario, mode in counted] == [
-        ("depth-1", "buffered"),
-        ("depth-1", "dontcache"),
+    booted = [("c", 3), ("rust", 3), ("rust", 1), ("rust", 2), ("c", 2)]
+    assert guests.booted == [(core, "xfs", loads) for core, loads in booted]
+    document = guests.document()
+    counted = [m for m in document["measurements"] if m["variant"] == "rust" and m["pair"] == 1]
+    assert [(m["scenario"], m["mode"]) for m in counted] == [
+        ("writers-4", "buffered"),
+        ("competing: first", "dontcache"),
+        ("competing: second", "dontcache"),
     ]
     assert any(line.startswith("partial: ") for line in document["verdicts"])
-    booted = len(guests.booted)
-    guests.bench("--only", "depth-1/xfs", "--only", "competing/xfs/dontcache", "--pairs", "2")
-    assert booted < len(guests.booted) < 2 * booted
+
+
+def test_a_boot_in_which_the_guest_died_is_not_kept(guests: Guests) -> None:
+    guests.dies, guests.interrupted = {2}, 4
+    with pytest.raises(KeyboardInterrupt):
+        guests.bench(*THREE, "--pairs", "2")
+    assert guests.booted == [("c", "xfs", 3), ("rust", "xfs", 3), ("rust", "xfs", 1)]
+    guests.booted.clear()
+    guests.dies, guests.interrupted = set(), 0
+    assert guests.bench(*THREE, "--pairs", "2") == 0
+    assert guests.booted == [("rust", "xfs", 3), ("rust", "xfs", 3), ("c", "xfs", 3)]
 
 
 def test_loads_that_kill_every_guest_are_given_up(guests: Guests) -> None:
     guests.dies = {1, 3}
     assert guests.bench("--only", "competing/xfs", "--pairs", "4") == 1
-    document = json.loads((guests.folder / "bench" / "results.json").read_text())
+    document = guests.document()
     assert {m["mode"] for m in document["measurements"]} == {"buffered", "dontcache"}
     assert [m["variant"] for m in document["measurements"] if m["mode"] == "dontcache"] == ["rust"] * 2
 
@@ -331,20 +433,57 @@ def test_loads_that_kill_every_guest_are_given_up(guests: Guests) -> None:
 def test_an_accelerator_that_nobody_told_is_unknown(guests: Guests) -> None:
     guests.dies = {1, 2}
     assert guests.bench("--only", "competing/xfs", "--pairs", "1") == 1
-    document = json.loads((guests.folder / "bench" / "results.json").read_text())
+    document = guests.document()
     assert {m["mode"] for m in document["measurements"]} == {"buffered"}
     assert document["setup"]["accelerator"] == "unknown"
     assert "Nothing could be measured of competing/xfs/dontcache." in document["verdicts"]
 
 
+def test_a_boot_in_which_qemu_died_is_counted_once_it_came_through(
+    guests: Guests, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guests.qemu_dies = {2: 2}
+    assert guests.bench("--only", "depth-1/device", "--pairs", "2") == 0
+    document = guests.document()
+    # What came before QEMU died is forgotten: every load is there once.
+    assert len(document["measurements"]) == 2 * 2 * 2
+    assert [boot["qemu_deaths"] for boot in document["boots"]] == [0, 2, 0, 0]
+    assert document["setup"]["qemu_deaths"] == 2
+    said = "QEMU died in 2 of 6 boots; they were tried again."
+    assert said in document["verdicts"] and said in capsys.readouterr().out
+    guests.qemu_dies.clear()
+    guests.bench("--only", "depth-1/device", "--pairs", "2")
+    assert not [line for line in guests.document()["verdicts"] if line.startswith("QEMU")]
+
+
+def test_qemus_that_died_before_an_interruption_are_still_told(guests: Guests) -> None:
+    guests.qemu_dies, guests.interrupted = {1: 1}, 2
+    with pytest.raises(KeyboardInterrupt):
+        guests.bench("--only", "depth-1/device", "--pairs", "1")
+    guests.interrupted = 0
+    guests.bench("--only", "depth-1/device", "--pairs", "1")
+    assert "QEMU died in 1 of 3 boots; they were tried again." in guests.document()["verdicts"]
+
+
+def test_a_qemu_that_dies_too_often_ends_it_and_it_goes_on_there(guests: Guests) -> None:
+    guests.qemu_dies = {2: vm.TRIES}
+    with pytest.raises(vm.VmFailure, match="QEMU died") as caught:
+        guests.bench("--only", "depth-1/device", "--pairs", "2")
+    assert caught.value.qemu_died
+    guests.booted.clear()
+    guests.qemu_dies.clear()
+    assert guests.bench("--only", "depth-1/device", "--pairs", "2") == 0
+    assert guests.cores() == ["rust", "rust", "c"]
+
+
 def without_core(monkeypatch: pytest.MonkeyPatch, guests: Guests, number: int) -> None:
     """From this boot on, the kernel is another one, which has no core."""
 
-    def run(options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
+    def run(options: vm.VmOptions, command: list[str], stdout: Any, again: Any) -> vm.VmResult:
         if len(guests.booted) + 1 >= number:
             guests.booted.append((options.core, "", 0))
             raise Failure("the kernel has no writeback core")
-        return guests.run(options, command, stdout)
+        return guests.run(options, command, stdout, again)
 
     monkeypatch.setattr(vm, "run", run)
 
@@ -356,16 +495,47 @@ def test_a_kernel_without_a_core_is_told_in_a_line(guests: Guests, monkeypatch: 
     assert len(guests.booted) == 1
 
 
-def test_what_was_finished_before_a_kernel_without_a_core_is_partial(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_kernel_without_a_core_ends_it_and_what_was_finished_is_kept(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Another boot would not have it either."""
     without_core(monkeypatch, guests, 4)
-    assert guests.bench("--only", "competing/xfs", "--pairs", "3") == 1
+    with pytest.raises(Failure, match="^the kernel has no writeback core$"):
+        guests.bench("--only", "competing/xfs", "--pairs", "3")
     assert len(guests.booted) == 4
-    assert capsys.readouterr().err.splitlines()[-1] == "partial: the kernel has no writeback core"
-    document = json.loads((guests.folder / "bench" / "results.json").read_text())
-    assert {(m["pair"], m["variant"]) for m in document["measurements"]} == {(1, "c"), (1, "rust"), (2, "c")}
-    assert document["verdicts"][-1] == "partial: the kernel has no writeback core"
+    monkeypatch.setattr(vm, "run", guests.run)
+    guests.booted.clear()
+    assert guests.bench("--only", "competing/xfs", "--pairs", "3") == 0
+    assert guests.cores() == ["c", "c", "rust"]
+
+
+def test_boots_of_the_wrong_core_are_not_reported(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
+    guests.told = lambda name, planned, speed: boot("c", planned, speed)
+    assert guests.bench("--only", "competing/xfs", "--pairs", "1") == 1
+    assert "partial: boot of the rust core, pair 1: the active core was c" in capsys.readouterr().err
+    document = guests.document()
+    assert {m["variant"] for m in document["measurements"]} == {"c"}
+    assert not any(figures["ratios"] for group in document["summary"] for figures in group["figures"].values())
+    (guests.folder / "bench" / "index.html").unlink()
+    with pytest.raises(Failure, match="nothing could be measured"):
+        guests.bench("--only", "competing/xfs", "--variants", "rust,rust-inline", "--pairs", "1")
+    assert not (guests.folder / "bench" / "index.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("core", "status", "stderr", "words"),
+    [
+        ("c", 0, b"", "the kernel ran the c core instead of rust"),
+        ("rust", 3, b"Traceback\nKeyError: 'jobs'\n", "the guest's driver ended with status 3: KeyError: 'jobs'"),
+    ],
+)
+def test_a_boot_that_ended_otherwise_is_a_failure(core: str, status: int, stderr: bytes, words: str) -> None:
+    one, stream = boots.Boot(1, RUST, steps("mixed/xfs/dontcache")), boots.Stream(Bar("a boot", 1))
+    with pytest.raises(Failure, match=words):
+        boots.check(one, stream, core, status, stderr, "log")
+    boots.check(one, stream, "rust", 0, b"", "log")
+    stream(b'{"kind": "refused", "reason": "no drive"}\n')
+    boots.check(one, stream, "rust", 1, b"", "log")
 
 
 def test_the_driver_says_that_there_is_no_core(tmp_path: Path) -> None:
@@ -375,7 +545,7 @@ def test_the_driver_says_that_there_is_no_core(tmp_path: Path) -> None:
     missing = str(tmp_path / "rust_writeback")
     done = subprocess.run(
         [sys.executable, "-B", "-m", "bench", results.to_text(plan)],
-        cwd=FOLDER.parent / "guest",
+        cwd=GUEST,
         env={**os.environ, "BENCH_DEBUGFS": missing, "NVME": "/dev/none"},
         capture_output=True,
     )
@@ -403,44 +573,91 @@ def test_a_dry_run_touches_nothing(guests: Guests, capsys: pytest.CaptureFixture
     assert (sorted(guests.folder.rglob("*")), guests.booted) == (before, [])
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 6
-    assert "6 loads on C, Rust: 3 to 10 pairs of boots, about" in printed.err
+    title = LOADS["depth-1/xfs/buffered"].scenario.title
+    assert f"depth-1/xfs/buffered, fast (20 us a request): {title}, 218 MB\n" in printed.out
+    assert "6 loads on C, Rust: 10 pairs of boots, about" in printed.err
 
 
 def test_a_boot_with_other_steps_is_not_taken_for_this_one(tmp_path: Path) -> None:
     kept = journal.Journal(tmp_path, "key")
-    one = boots.Boot(1, RUST, "xfs", steps("mixed/xfs/dontcache"), b"{}\n", {"seconds": 1})
+    one = boots.Boot(1, RUST, steps("mixed/xfs/dontcache"), b"{}\n", {"seconds": 1})
     kept.save(one)
-    again = boots.Boot(1, RUST, "xfs", one.steps)
+    again = boots.Boot(1, RUST, one.steps)
     assert journal.Journal(tmp_path, "key").has(again)
     assert (again.output, again.facts) == (one.output, one.facts)
-    assert not kept.has(boots.Boot(1, RUST, "xfs", steps("noisy/xfs/dontcache")))
+    assert not kept.has(boots.Boot(1, RUST, steps("noisy/xfs/dontcache")))
+    names = ["random/xfs/buffered", "temp/xfs/buffered"]
+    two, back = steps(*names), steps(*names[::-1])
+    kept.save(boots.Boot(1, RUST, two, b"{}\n", {"seconds": 1}))
+    assert kept.has(boots.Boot(1, RUST, two)) and not kept.has(boots.Boot(1, RUST, back))
     assert not journal.Journal(tmp_path, "other").has(again)
 
 
+def test_a_journal_that_was_closed_is_empty(tmp_path: Path) -> None:
+    one = boots.Boot(1, RUST, steps("mixed/xfs/dontcache"), b"{}\n", {"seconds": 1})
+    kept = journal.Journal(tmp_path, "key")
+    kept.save(one)
+    kept.close()
+    assert not journal.Journal(tmp_path, "key").has(one)
+    kept.close()
+
+
 def test_two_results_stand_side_by_side(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
-    guests.bench("--only", "mixed/xfs", "--pairs", "2")
+    guests.bench("--only", "mixed/xfs", "--only", "competing/xfs", "--pairs", "2")
     (guests.folder / "bench").rename(guests.folder / "a")
-    guests.bench("--only", "mixed/xfs", "--pairs", "2", "--bps", "50M")
+    guests.bench("--only", "mixed/xfs", "--only", "competing/xfs", "--pairs", "2", "--drive", "bps=50M")
     capsys.readouterr()
-    assert compare.main([str(guests.folder / "a"), str(guests.folder / "bench")]) == 0
+    folders = [str(guests.folder / name) for name in ("a", "bench")]
+    assert compare.main([*folders, "--figures", "mb_per_s,peak_dirty"]) == 0
     printed = capsys.readouterr().out
-    assert "not alike: drive: an emulated NVMe drive limited to 112MiB/s in A, an emulated" in printed
+    assert "not alike: drives: stream (112MiB/s) in A, bps=50M (50MiB/s) in B" in printed
     assert "no difference shown" in printed
     assert "mixed: readers" in printed
+    # Both kinds of comparison: of the cores, and of DONTCACHE with buffered.
+    assert re.search(r"Rust/C +1\.0", printed) and re.search(r"dontcache/buffered +1\.0", printed)
+
+
+def test_results_of_another_format_are_refused(guests: Guests) -> None:
+    guests.bench("--only", "depth-1/device/dontcache", "--pairs", "1")
+    path = guests.folder / "bench" / "results.json"
+    path.write_text(json.dumps(guests.document() | {"format": 2}))
+    with pytest.raises(Failure, match="is of format 2, not 3; make it again"):
+        compare.main([str(path.parent)] * 2)
 
 
 @pytest.mark.parametrize(
     ("a", "b", "verdict"),
-    [((0.9, 1.1), (1.0, 1.2), "no difference shown"), ((0.9, 1.0), (1.1, 1.2), "B higher"), ((2, 3), (1, 1.5), "B lower")],
+    [
+        ((0.9, 1.1), (1.0, 1.2), "no difference shown"),
+        ((0.9, 1.0), (1.1, 1.2), "B higher"),
+        ((2, 3), (1, 1.5), "B lower"),
+    ],
 )
-def test_results_differ_where_intervals_do_not_meet(a: tuple[float, float], b: tuple[float, float], verdict: str) -> None:
-    one, other = ({"low": low, "high": high} for low, high in (a, b))
+def test_results_differ_where_intervals_do_not_meet(
+    a: tuple[float, float], b: tuple[float, float], verdict: str
+) -> None:
+    one, other = ({"kind": "ratio", "low": low, "high": high} for low, high in (a, b))
     assert compare._verdict(one, other) == verdict
+    assert compare._verdict(one, other | {"kind": "difference"}) == "a ratio and a difference"
 
 
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="has no results.json"):
         compare.main([str(tmp_path), str(tmp_path)])
+
+
+def test_the_guest_gets_memory_for_a_drive_that_is_in_it() -> None:
+    machine = boots.Machine()
+    emulated, held = (boots.Boot(1, RUST, steps(name)) for name in ("random/xfs/buffered", "depth-1/xfs/buffered"))
+    options = machine.options(emulated)
+    assert (options.mem, options.share) == ("1024M", boots.DRIVER)
+    assert options.nvme and (options.nvme.bps, options.nvme.iops) == ("125M", "3000")
+    assert "drive" not in machine.plan(emulated)
+    options = machine.options(held)
+    assert options.nvme is None
+    assert 448 <= int(options.mem.removesuffix("M")) - 1024 < 1.1 * 448
+    assert machine.plan(held)["drive"] == {"megabytes": 448, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
+    assert drives.FAST.in_memory and not drives.CLOUD.in_memory
 
 
 HIST = """# event histogram
@@ -473,3 +690,103 @@ def test_a_kernel_without_kprobe_events_is_refused(monkeypatch: pytest.MonkeyPat
         counts.Counts(True).__enter__()
     with counts.Counts(False) as nothing:
         assert nothing.result() == {}
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder that passes for the root of the memory cgroups."""
+    monkeypatch.setattr(group, "ROOT", str(tmp_path))
+    return tmp_path
+
+
+def test_a_memory_cgroup_has_the_drivers_number_in_its_name(groups: Path) -> None:
+    with group.MemoryGroup(1 << 20) as limited:
+        (folder,) = groups.glob("rust-writeback-bench.*")
+        assert folder.name == f"rust-writeback-bench.{os.getpid()}"
+        assert (folder / "memory.max").read_text() == str(1 << 20)
+        assert f"{folder}/cgroup.procs" in " ".join(limited.prefix)
+        (folder / "memory.max").unlink()
+    assert not folder.exists()
+    with group.MemoryGroup(0) as nothing:
+        assert (nothing.prefix, nothing.result()) == ([], {})
+    assert [path.name for path in groups.iterdir()] == ["cgroup.subtree_control"]
+
+
+def test_a_memory_cgroup_that_is_there_already_is_left_alone(groups: Path) -> None:
+    theirs = groups / f"rust-writeback-bench.{os.getpid()}"
+    theirs.mkdir()
+    with pytest.raises(files.Refused, match="is there already and is somebody else's; remove it"):
+        group.MemoryGroup(1 << 20).__enter__()
+    assert list(theirs.iterdir()) == []
+
+
+def test_a_memory_cgroup_that_takes_no_limit_is_removed(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(path: str, text: str) -> None:
+        if path.endswith("memory.max"):
+            raise PermissionError("no")
+
+    monkeypatch.setattr(group, "write", write)
+    with pytest.raises(files.Refused, match="no memory cgroup to be had"):
+        group.MemoryGroup(1 << 20).__enter__()
+    assert list(groups.iterdir()) == []
+
+
+class Sysctls:
+    """The limits of dirty memory as the kernel has them: in bytes or in percent, of which the other is 0 then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+        self.values = {f"/proc/sys/vm/{name}": text for name, text in values.items()}
+        monkeypatch.setattr(load, "read", self.values.__getitem__)
+        monkeypatch.setattr(load, "write", self.write)
+
+    def write(self, path: str, text: str) -> None:
+        pairs = (("_bytes", "_ratio"), ("_ratio", "_bytes"))
+        other = next(path.replace(one, two) for one, two in pairs if path.endswith(one))
+        assert text != "0", "the kernel takes no limit of nothing"
+        self.values |= {path: text, other: "0"}
+
+
+@pytest.mark.parametrize(("ratio", "bytes_"), [("20", "0"), ("0", "999424")])
+def test_limits_of_dirty_memory_are_put_back(monkeypatch: pytest.MonkeyPatch, ratio: str, bytes_: str) -> None:
+    machine = Sysctls(
+        monkeypatch, dirty_bytes=bytes_, dirty_ratio=ratio, dirty_background_bytes="0", dirty_background_ratio="10"
+    )
+    before = dict(machine.values)
+    wanted = LOADS["capped/xfs/buffered"].entry.sysctls
+    with pytest.raises(ZeroDivisionError), load.settings(wanted):
+        assert machine.values["/proc/sys/vm/dirty_bytes"] == str(64 << 20)
+        assert machine.values["/proc/sys/vm/dirty_ratio"] == "0"
+        raise ZeroDivisionError
+    assert machine.values == before
+
+
+def touching(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
+    """A program of loads that does this instead."""
+    program = folder / "load"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_a_task_that_uses_memory_lives_as_long_as_the_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    touching(monkeypatch, tmp_path, f"echo $$ >{tmp_path}/pid; echo $* >{tmp_path}/words; echo touched; exec sleep 600")
+    with load.memory_in_use(12345):
+        process = int((tmp_path / "pid").read_text())
+        assert (tmp_path / "words").read_text() == "touch 12345\n"
+        os.kill(process, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    (tmp_path / "pid").unlink()
+    with load.memory_in_use(0):
+        assert not (tmp_path / "pid").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "words"), [("exit 1", "are not to be had"), ("echo touched", "did not live to its end")]
+)
+def test_memory_that_is_not_in_use_is_no_load(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, words: str
+) -> None:
+    touching(monkeypatch, tmp_path, script)
+    with pytest.raises(files.Refused, match=words), load.memory_in_use(1 << 20):
+        subprocess.run(["sleep", "0.3"], check=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import subprocess
 import sys
 import time
@@ -12,22 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import boot, variant
-from rust_writeback import kernel, paths, vm
-from rust_writeback.bench import catalogue, jobs, results, short
+from bench_samples import FOLDER, SYNCS, boot, steps, variant
+from rust_writeback.bench import catalogue, results, summary
 from rust_writeback.errors import Failure
 
-FOLDER = Path(__file__).parents[1] / "fio"
+sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
+
+from bench import kernel as files  # noqa: E402
+from bench import pages, sampler, usage  # noqa: E402
+
 RUST = variant("rust")
-
-
-def select(place: str, modes: Any, names: Any) -> list[catalogue.Load]:
-    """What the catalogue has, from the job files beside these tests."""
-    return catalogue_select(place, modes, names, FOLDER)
-
-
-catalogue_select = catalogue.select
-STEPS = results.plan(select("xfs", ["buffered", "dontcache"], catalogue.SHORT))
+STEPS = results.plan(
+    catalogue.select("xfs", ["buffered", "dontcache"], ["sequential", "random", "writers-4", "writers-32"], FOLDER)
+)
 
 
 def test_files_stay_only_for_the_load_that_overwrites_them() -> None:
@@ -46,6 +42,7 @@ def test_a_good_boot_is_accepted() -> None:
     assert (dontcache.peak_dirty_pages, dontcache.counter_peak, dontcache.counter_after) == (1000, 700, 0)
     assert dontcache.outcome.ios == 32 * 104
     assert dontcache.percentile_ms(50) == pytest.approx(0.1)
+    assert (dontcache.drive, dontcache.first, dontcache.files) == ("stream (112MiB/s)", True, 32)
 
 
 def spoiled(what: str) -> list[dict[str, Any]]:
@@ -76,9 +73,7 @@ def spoiled(what: str) -> list[dict[str, Any]]:
     elif what == "fio failed":
         buffered["status"] = 1
     elif what == "too few files":
-        lines[4]["cached_after"]["files"] = 31
-    elif what == "memory":
-        lines[0]["memory"] = 1 << 30
+        lines[4]["cached_after"]["by_file"].popitem()
     return lines
 
 
@@ -97,7 +92,6 @@ def spoiled(what: str) -> list[dict[str, Any]]:
         ("no samples", "nothing was sampled"),
         ("fio failed", "fio ended with status 1"),
         ("too few files", "31 files of 32"),
-        ("memory", "fits into the guest's memory"),
     ],
 )
 def test_what_proves_nothing_is_refused(what: str, words: str) -> None:
@@ -129,56 +123,95 @@ def test_a_line_that_is_cut_ends_what_is_believed() -> None:
     assert results.read_lines(output) == [{"kind": "guest"}]
 
 
-def whole_comparison(monkeypatch: pytest.MonkeyPatch, folder: Path, arguments: list[str], core_of: Any = None) -> list[str]:
-    """Run short.main with boots that are made up; the cores in the order in which they were booted."""
-    order: list[str] = []
-
-    def run(options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
-        order.append(options.core)
-        plan = json.loads(command[-1])
-        loads = {(load.scenario.name, load.mode): load for load in select("xfs", catalogue.ALL_MODES, catalogue.SHORT)}
-        steps = [results.Step(loads[step["scenario"], step["mode"]], step["keep"]) for step in plan["steps"]]
-        core = core_of(options.core) if core_of else options.core
-        speed = 1.0 + 0.01 * len(order) + (0.5 if core == "rust" else 0)
-        stdout("".join(json.dumps(line) + "\n" for line in boot(core, steps, speed)).encode())
-        return vm.VmResult(0, b"", b"", folder / "log", "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, False, 5.0)
-
-    monkeypatch.setattr(vm, "run", run)
-    monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
-    monkeypatch.setattr(catalogue, "select", select)
-    monkeypatch.setattr(kernel, "ensure", lambda: None)
-    monkeypatch.setattr(paths, "PROJECT", folder)
-    assert short.main(["--report", str(folder / "report"), *arguments]) == 0
-    return order
+def latency(requests: int, name: str = "sequential/xfs/buffered") -> results.Measurement:
+    """A measurement whose load had so many requests, each slower than the one before."""
+    planned = steps(name)
+    (found,) = results.accept(boot("rust", planned), planned, 1, RUST)
+    found.outcome.latency.clear()
+    found.outcome.latency.update({1_000_000 * number: 1 for number in range(1, requests + 1)})
+    return found
 
 
-def test_the_cores_take_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert whole_comparison(monkeypatch, tmp_path, []) == ["c", "rust"] * 3
-    printed = capsys.readouterr().out
-    for word in ("sequential", "random", "writers-4", "writers-32", "dontcache", "Rust/C", "MB/s", "p99.9"):
-        assert word in printed
-    document = json.loads((tmp_path / "report" / "results.json").read_text())
-    assert len(document["boots"]) == 6
-    assert len(document["measurements"]) == 6 * 8 + 2 * 4
-    assert {m["mode"] for m in document["measurements"] if m["pair"] > 1} == {"buffered", "dontcache"}
-    assert len(list((tmp_path / "report" / "raw").iterdir())) == 6
+@pytest.mark.parametrize(
+    ("requests", "told"),
+    [
+        (19, []),
+        (20, [50.0]),
+        (999, [50.0]),
+        (1000, [50.0, 99.0]),
+        (9999, [50.0, 99.0]),
+        (10_000, [50.0, 99.0, 99.9]),
+    ],
+)
+def test_a_percentile_takes_ten_requests_beyond_it(requests: int, told: list[float]) -> None:
+    found = latency(requests)
+    assert [percent for percent in results.PERCENTILES if found.percentile_ms(percent) is not None] == told
+    for percent in told:
+        limit = found.percentile_ms(percent)
+        assert limit and sum(ns / 1e6 > limit for ns in found.outcome.latency) >= results.BEYOND
+    assert [metric.name for metric in summary.PERCENTILES_OF_ALL if metric.of_boot(found) is not None] == [
+        f"p{percent:g}" for percent in told
+    ]
 
 
-def test_a_boot_of_the_wrong_core_leaves_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="the active core was c"):
-        whole_comparison(monkeypatch, tmp_path, [], core_of=lambda core: "c")
-    assert not (tmp_path / "report" / "index.html").exists()
+def test_so_does_one_of_syncs() -> None:
+    planned = steps("append/xfs/dontcache")
+    (found,) = results.accept(boot("rust", planned), planned, 1, RUST)
+    assert sum(found.outcome.syncs.values()) == 4 * SYNCS == 80
+    assert (found.percentile_ms(50, of_syncs=True), found.percentile_ms(99, of_syncs=True)) == (5.0, None)
+    assert latency(1).percentile_ms(50, of_syncs=True) is None
 
 
-def test_more_memory_than_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="fits into 256M of memory"):
-        whole_comparison(monkeypatch, tmp_path, ["--mem", "256M"])
+def test_temporary_files_neither_stay_nor_count() -> None:
+    planned = steps("temp/xfs/buffered")
+    lines = boot("rust", planned)
+    # fio removes it at the end, or did not come to it: neither is a wrong load.
+    for more in ({}, {"temporary.0": 8192}):
+        lines[1]["cached_after"]["by_file"] |= more
+        stream, temporary = results.accept(lines, planned, 1, RUST)
+        assert stream.files == 1 and stream.cached_pages == 5000
+        assert stream.written == stream.outcome.bytes == 8 << 20
+        assert stream.moved == stream.outcome.bytes + temporary.outcome.bytes
+    lines[1]["cached_after"]["by_file"]["somebody's"] = 1
+    with pytest.raises(Failure, match="2 files of 1"):
+        results.accept(lines, planned, 1, RUST)
 
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
+def test_a_load_of_our_own_is_judged_like_others() -> None:
+    planned = steps("tree/xfs/dontcache", "compaction/xfs/dontcache")
+    tree, writers, readers = results.accept(boot("rust", planned), planned, 1, RUST)
+    assert (tree.scenario, writers.scenario, readers.scenario) == ("tree", "compaction: writers", "compaction: readers")
+    assert (tree.files, tree.outcome.extents) == (2000, 4000)
+    extents = next(metric for metric in summary.COSTS if metric.name == "extents")
+    assert extents.of_boot(tree) == 2 and extents.of_boot(latency(1)) is None
+    assert (writers.written, readers.first) == (writers.outcome.bytes, False)
+    lines = boot("rust", planned)
+    lines[1]["cached_after"]["by_file"].popitem()
+    with pytest.raises(Failure, match="tree, dontcache, xfs, rust core: 1999 files of 2000"):
+        results.accept(lines, planned, 1, RUST)
 
-from bench import kernel as files  # noqa: E402
-from bench import pages, sampler, usage  # noqa: E402
+
+def test_a_sync_that_came_late_is_refused() -> None:
+    planned = steps("small-4k/xfs/buffered")
+    lines = boot("rust", planned)
+    lines[1]["sync_began_ms"] += 200
+    with pytest.raises(Failure, match="small-4k, buffered, xfs: the sync began 200 ms after the last write"):
+        results.accept(lines, planned, 1, RUST)
+
+
+def test_a_load_about_memory_that_fits_into_it_is_refused() -> None:
+    planned = steps("random-read/xfs/buffered")
+    lines = boot("rust", planned)
+    results.accept(lines, planned, 1, RUST)
+    lines[0]["memory"] = 208 << 20
+    with pytest.raises(Failure, match="random-read fits into the guest's memory; give it less with --mem"):
+        results.accept(lines, planned, 1, RUST)
+
+
+def test_a_load_has_enough_memory_where_it_is_not_about_memory() -> None:
+    lines = boot("rust", STEPS)
+    lines[0]["memory"] = 1 << 40
+    assert len(results.accept(lines, STEPS, 1, RUST)) == 8
 
 
 def test_the_driver_reads_the_counter_of_its_own_bdi() -> None:
@@ -286,6 +319,16 @@ def test_switches_and_cpu_time_are_sampled_from_the_first_row_on(quiet: sampler.
     assert switches[0] == 0 and switches == sorted(switches)
 
 
+def test_the_sampler_rests_a_second_at_most(quiet: sampler.Sampler) -> None:
+    """Its host may have stood still while it looked."""
+    quiet.cost = 60.0
+    assert quiet.rest() == sampler.MOST_REST == 1.0
+    quiet.interval = 2.0
+    assert quiet.rest() == 2.0
+    quiet.sample()
+    quiet.stop()
+
+
 def test_looking_around_leaves_no_gap(quiet: sampler.Sampler) -> None:
     quiet.cost = quiet.interval * sampler.SHARE_OF_TIME / 2
     quiet.looking = quiet.cost * sampler.LOOK_AROUND
@@ -305,8 +348,3 @@ def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:
     except Exception as error:
         pytest.skip(f"this kernel has no cachestat: {error}")
     assert (found["cache"], found["files"]) == (4, 1)
-
-
-def test_no_pairs_are_refused() -> None:
-    with pytest.raises(Failure, match="--pairs"):
-        short.parse(["--pairs", "0"])

@@ -1,65 +1,138 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The job files are what fio understands, and fio's output is what they promised."""
+"""The job files are what fio understands, and what a load says that it did is what they promised."""
 
 from __future__ import annotations
 
 import copy
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import fio_output
-from rust_writeback.bench import catalogue, jobs
+from bench_samples import DURABLE, FOLDER, HANDED_OVER, LOADS, START, SYNCS, clocks, fio_output, parse
+from rust_writeback.bench import catalogue, histogram, jobs
 from rust_writeback.errors import Failure
 
-FOLDER = Path(__file__).parents[1] / "fio"
-SCENARIOS = {entry.name: jobs.read(FOLDER / f"{entry.name}.fio") for entry in catalogue.CATALOGUE}
+SCENARIOS = {entry.name: jobs.read(jobs.find(entry.name, FOLDER)) for entry in catalogue.CATALOGUE}
+OF_FIO = [name for name, scenario in SCENARIOS.items() if not scenario.program]
+
+Document = dict[str, Any]
 
 
-def test_the_loads_of_the_short_comparison() -> None:
-    chosen = {name: SCENARIOS[name] for name in catalogue.SHORT}
-    shape = {name: (s.jobs, s.sections[0].block >> 10, bool(s.needs)) for name, s in chosen.items()}
-    assert shape == {
-        "sequential": (1, 1024, False),
-        "random": (1, 4, True),
-        "writers-4": (4, 1024, False),
-        "writers-32": (32, 64, False),
+def test_the_shape_of_some_loads() -> None:
+    chosen = ("sequential", "random", "writers-4", "writers-32", "append", "competing", "tree", "compaction")
+    shape = {
+        name: (s.jobs, s.sections[0].smallest, s.sections[0].block, bool(s.needs))
+        for name, s in ((name, SCENARIOS[name]) for name in chosen)
     }
-    assert len({scenario.footprint for scenario in chosen.values()}) == 1
+    assert shape == {
+        "sequential": (1, 1 << 20, 1 << 20, False),
+        "random": (1, 4096, 4096, True),
+        "writers-4": (4, 1 << 20, 1 << 20, False),
+        "writers-32": (32, 64 << 10, 64 << 10, False),
+        "append": (4, 300, 4096, False),
+        "competing": (2, 1 << 20, 1 << 20, False),
+        "tree": (1, 4096, 64 << 10, False),
+        "compaction": (6, 1 << 20, 1 << 20, True),
+    }
+
+
+def test_our_own_program_gets_the_words_of_its_file() -> None:
+    tree, compaction = SCENARIOS["tree"], SCENARIOS["compaction"]
+    assert tree.command("dontcache") == [
+        *("load", "tree", "${BENCH_DIRECTORY}", "2000", str(4 << 10), str(256 << 10), str(64 << 10), "dontcache")
+    ]
+    assert compaction.command("buffered") == [
+        *("load", "compaction", "${BENCH_DIRECTORY}", "4", "6", str(8 << 20), str(1 << 20), "2", "4096", "buffered")
+    ]
+    assert all(SCENARIOS[name].command("buffered") == [] for name in OF_FIO)
+
+
+def test_what_our_own_files_promise() -> None:
+    (tree,) = SCENARIOS["tree"].sections
+    sizes = jobs.file_sizes(2000, 4096, 256 << 10)
+    assert sizes[:8] == [size << 10 for size in (4, 8, 16, 32, 64, 128, 256, 4)]
+    assert (tree.files, tree.ios_per_job) == (2000, sum(-(-size // tree.block) for size in sizes))
+    assert tree.footprint == pytest.approx(sum(sizes), rel=0.001)
+    assert tree.owns("tree.0.7") and not tree.owns("reader.0")
+    writers, readers = SCENARIOS["compaction"].sections
+    assert (writers.files, writers.ios_per_job, writers.bytes) == (24, 48, 24 * (8 << 20))
+    assert (readers.names, readers.ios_per_job, readers.bytes) == (["reader.0", "reader.1"], None, 0)
+    assert readers.owns("reader.1") and not readers.owns("table.0.1") and writers.owns("table.0.1")
+    # Only the writers' mode varies.
+    assert (writers.mode("dontcache"), readers.mode("dontcache")) == (("0", "1"), ("0", "0"))
+
+
+def test_temporary_files_are_not_promised_to_stay() -> None:
+    temp = SCENARIOS["temp"]
+    stream, temporary = temp.sections
+    assert (stream.temporary, temporary.temporary, temporary.ios_per_job) == (False, True, None)
+    assert (temp.files, temp.written) == (1, stream.bytes)
+    assert temp.paced_seconds == pytest.approx(stream.bytes / (1 << 20))
+    # In its time the temporary file is written again and again, at its own pace.
+    assert temp.at_most_written == temp.written + int(temp.paced_seconds * (64 << 20))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
+def test_a_paced_load_says_how_long_it_takes_at_least(name: str) -> None:
+    scenario = SCENARIOS[name]
+    rates = re.findall(r"^rate(?:_iops)?=", scenario.text, re.MULTILINE)
+    assert bool(scenario.paced_seconds) == bool(rates)
+    assert not rates or 1 < scenario.paced_seconds < 15
+
+
+@pytest.mark.parametrize("name", OF_FIO)
 def test_job_files_take_their_mode_from_outside_and_their_seed_from_inside(name: str) -> None:
-    text = SCENARIOS[name].text
-    for line in ("direct=${BENCH_DIRECT}", "uncached=${BENCH_UNCACHED}", "ioengine=io_uring", "randrepeat=1"):
-        assert line in text.splitlines()
-    assert "randseed=" in text
+    lines = SCENARIOS[name].text.splitlines()
+    for line in ("direct=${BENCH_DIRECT}", "uncached=${BENCH_UNCACHED}", "randrepeat=1"):
+        assert line in lines
+    assert any(line.startswith("randseed=") for line in lines)
+    (engine,) = (line for line in lines if line.startswith("ioengine="))
+    assert engine in ("ioengine=io_uring", "ioengine=pvsync2")
+    # Latencies are whole ones; those of the completion alone leave out what a buffered write takes.
+    assert {"lat_percentiles=1", "clat_percentiles=0", "disable_slat=1"} < set(lines)
+    # With disable_clat=1 fio does not count its syncs either.
+    assert "disable_clat=1" not in lines
+    # Unless it is told which clock to take, fio tries one first, with threads that look like jobs.
+    assert "clocksource=${BENCH_CLOCK}" in lines
+    # fio may take what is handed over for done: to sync is the driver's part.
+    assert not [line for line in lines if line.startswith(("end_fsync", "fsync_on_close"))]
 
 
-@pytest.mark.parametrize(("name", "mode"), [("random", "buffered"), ("writers-32", "direct")])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_job_file_says_what_it_is_about(name: str) -> None:
+    first, second, *_ = SCENARIOS[name].text.splitlines()
+    assert first == "; SPDX-License-Identifier: GPL-2.0" and second.startswith("; ")
+    assert all(section.title for section in SCENARIOS[name].sections)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("random", "buffered"), ("writers-32", "direct"), ("append", "buffered")])
 def test_real_fio_does_what_the_job_file_promises(tmp_path: Path, name: str, mode: str) -> None:
     if not shutil.which("fio"):
         pytest.skip("no fio here; the build root has it")
-    text = SCENARIOS[name].text.replace("size=208m", "size=1m").replace("io_size=48m", "io_size=256k")
+    text = SCENARIOS[name].text
+    for much, little in (("size=208m", "size=1m"), ("io_size=48m", "io_size=256k"), ("size=6656k", "size=128k")):
+        text = text.replace(much, little)
+    text = text.replace("number_ios=16000", "number_ios=500").replace("size=66m", "size=3m")
     job = tmp_path / f"{name}.fio"
-    job.write_text(text.replace("size=6656k", "size=128k"))
+    job.write_text(text.replace("fdatasync=2000", "fdatasync=100"))
     scenario = jobs.read(job)
     # Another engine, which needs no io_uring here and knows no uncached.
     real = tmp_path / "real.fio"
     real.write_text(
-        job.read_text()
-        .replace("ioengine=io_uring", "ioengine=psync")
+        re.sub("ioengine=.*", "ioengine=psync", job.read_text())
         .replace("uncached=${BENCH_UNCACHED}\n", "")
         .replace("direct=${BENCH_DIRECT}", "direct=0")
     )
     files = tmp_path / "files"
     files.mkdir()
-    places = {"BENCH_DIRECTORY": str(files), "BENCH_FILE": str(files / jobs.LARGE)}
+    places = {"BENCH_DIRECTORY": str(files), "BENCH_FILE": str(files / jobs.LARGE), "BENCH_CLOCK": "cpu"}
     output = subprocess.run(
         ["fio", "--output-format=json+", str(real)],
         check=True,
@@ -72,43 +145,112 @@ def test_real_fio_does_what_the_job_file_promises(tmp_path: Path, name: str, mod
     document["global options"] |= {"direct": direct, "uncached": uncached}
     for entry in document["jobs"]:  # So little is done in less than fio's millisecond.
         entry["write"]["runtime"] = max(1, entry["write"]["runtime"])
-    (outcome,) = jobs.parse(json.dumps(document, indent=1), scenario, mode)
-    assert outcome.bytes == scenario.written
-    assert outcome.fio.startswith("fio-")
+    ended = max(entry["job_start"] + entry["write"]["runtime"] for entry in document["jobs"])
+    (outcome,) = jobs.parse(json.dumps(document, indent=1), ended, ended + 20, scenario, mode)
+    assert outcome.bytes == pytest.approx(scenario.written, rel=0.1)
+    assert outcome.tool.startswith("fio-")
+    assert outcome.durable_ms == ended + 20 - min(entry["job_start"] for entry in document["jobs"])
+    assert histogram.count(outcome.syncs) == (4 * 4 if name == "append" else 0)
     assert len(list(files.iterdir())) == scenario.jobs
 
 
 def test_all_jobs_count() -> None:
     scenario = SCENARIOS["writers-4"]
-    (outcome,) = jobs.parse(json.dumps(fio_output(scenario, "dontcache"), indent=1), scenario, "dontcache")
+    (outcome,) = parse(fio_output(scenario, "dontcache"), scenario, "dontcache")
     assert (outcome.ios, outcome.bytes, outcome.runtime_ms) == (208, 208 << 20, 1000)
-    assert outcome.mb_per_s == pytest.approx(218.1, abs=0.1)
     assert sum(outcome.latency.values()) == 208
 
 
-def lost_job(document: dict[str, Any]) -> None:
+def test_bandwidth_lasts_until_the_drive_has_it_all() -> None:
+    scenario = SCENARIOS["writers-4"]
+    (outcome,) = parse(fio_output(scenario, "dontcache"), scenario, "dontcache")
+    assert (outcome.durable_ms, outcome.runtime_ms) == (DURABLE, HANDED_OVER)
+    assert outcome.mb_per_s == pytest.approx((208 << 20) / 1e6 / 1.25)
+    assert outcome.handed_over_mb_per_s == pytest.approx((208 << 20) / 1e6 / 1.0)
+
+
+def test_the_first_request_is_that_of_the_first_job() -> None:
+    scenario = SCENARIOS["writers-4"]
+    document = spoilt(scenario)
+    for late, job in enumerate(document["jobs"]):
+        job["job_start"] = START + 50 * late
+        job["write"]["runtime"] = HANDED_OVER - 150
+    (outcome,) = parse(document, scenario, "dontcache")
+    assert (outcome.durable_ms, outcome.runtime_ms) == (DURABLE, HANDED_OVER - 150)
+
+
+def test_reads_are_done_when_the_last_has_come() -> None:
+    scenario = SCENARIOS["sequential-read"]
+    (outcome,) = parse(fio_output(scenario, "buffered"), scenario, "buffered")
+    assert outcome.durable_ms == outcome.runtime_ms == HANDED_OVER
+    writer, readers = parse(fio_output(SCENARIOS["noisy"], "buffered"), SCENARIOS["noisy"], "buffered")
+    assert (writer.durable_ms, readers.durable_ms) == (DURABLE, HANDED_OVER)
+
+
+def test_our_own_program_keeps_the_time_itself() -> None:
+    scenario = SCENARIOS["compaction"]
+    document = spoilt(scenario)
+    document["jobs"][2]["durable"] = DURABLE + 500
+    writers, readers = jobs.parse(json.dumps(document, indent=1), 0, 0, scenario, "dontcache")
+    assert (writers.durable_ms, readers.durable_ms, writers.tool) == (DURABLE + 500, HANDED_OVER, "load")
+    assert (writers.extents, histogram.count(writers.syncs), histogram.count(readers.syncs)) == (2 * 26, 4 * SYNCS, 0)
+
+
+def test_our_own_program_is_not_believed_everything() -> None:
+    """What is on the drive was written before."""
+    scenario = SCENARIOS["compaction"]
+    document = spoilt(scenario)
+    for job in document["jobs"]:
+        job["durable"] = HANDED_OVER - 3
+    with pytest.raises(Failure, match="no time"):
+        jobs.parse(json.dumps(document, indent=1), 0, 0, scenario, "dontcache")
+
+
+def test_latency_is_the_whole_of_it_and_syncs_are_told_apart() -> None:
+    scenario = SCENARIOS["append"]
+    document = spoilt(scenario)
+    for job in document["jobs"]:
+        job["write"]["clat_ns"] = {"N": 1, "bins": {"7": 1}}
+    (outcome,) = parse(document, scenario, "dontcache")
+    assert set(outcome.latency) == {100_000, 900_000}
+    assert dict(outcome.syncs) == {5_000_000: 4 * SYNCS}
+
+
+def spoilt(scenario: jobs.Scenario, mode: str = "dontcache") -> Document:
+    """An output whose jobs can be changed one by one."""
+    document = fio_output(scenario, mode)
+    document["jobs"] = [copy.deepcopy(job) for job in document["jobs"]]
+    return document
+
+
+def lost_job(document: Document) -> None:
     document["jobs"].pop()
 
 
-def failed_job(document: dict[str, Any]) -> None:
+def failed_job(document: Document) -> None:
     document["jobs"][1]["error"] = 28
 
 
-def lost_requests(document: dict[str, Any]) -> None:
+def lost_requests(document: Document) -> None:
     document["jobs"][2]["write"]["total_ios"] -= 1
 
 
-def lost_bins(document: dict[str, Any]) -> None:
-    del document["jobs"][0]["write"]["clat_ns"]["bins"]
+def lost_bins(document: Document) -> None:
+    del document["jobs"][0]["write"]["lat_ns"]["bins"]
 
 
-def other_mode(document: dict[str, Any]) -> None:
+def other_mode(document: Document) -> None:
     document["jobs"][0]["job options"]["uncached"] = "0"
 
 
-def no_time(document: dict[str, Any]) -> None:
+def no_time(document: Document) -> None:
     for job in document["jobs"]:
         job["write"]["runtime"] = 0
+
+
+def before_its_end(document: Document) -> None:
+    for job in document["jobs"]:
+        job["write"]["runtime"] = DURABLE + 3
 
 
 @pytest.mark.parametrize(
@@ -120,32 +262,127 @@ def no_time(document: dict[str, Any]) -> None:
         (lost_bins, "lacks requests"),
         (other_mode, "another mode"),
         (no_time, "no time"),
+        (before_its_end, "the sync began 253 ms before the last write"),
     ],
 )
-def test_what_was_not_planned_is_refused(spoil: Any, words: str) -> None:
+def test_what_was_not_planned_is_refused(spoil: Callable[[Document], None], words: str) -> None:
     scenario = SCENARIOS["writers-4"]
-    document = copy.deepcopy(fio_output(scenario, "dontcache"))
-    document["jobs"] = [copy.deepcopy(job) for job in document["jobs"]]
+    document = spoilt(scenario)
     spoil(document)
     with pytest.raises(Failure, match=words):
-        jobs.parse(json.dumps(document, indent=1), scenario, "dontcache")
+        parse(document, scenario, "dontcache")
+
+
+@pytest.mark.parametrize(("late", "refused"), [(0, False), (124, False), (126, True), (1000, True)])
+def test_a_sync_that_began_late_is_refused(late: int, refused: bool) -> None:
+    """All is durable after 1250 ms, of which a tenth may pass between the last write and the sync."""
+    scenario = SCENARIOS["writers-4"]
+    text, (began, durable) = json.dumps(fio_output(scenario, "buffered"), indent=1), clocks()
+    if refused:
+        with pytest.raises(Failure, match=f"the sync began {late} ms after the last write, of 1250 in all"):
+            jobs.parse(text, began + late, durable, scenario, "buffered")
+    else:
+        jobs.parse(text, began + late, durable, scenario, "buffered")
+
+
+def test_a_sync_that_began_before_the_last_write_is_refused() -> None:
+    """What was written after it may not be on the drive."""
+    scenario = SCENARIOS["writers-4"]
+    text, (began, durable) = json.dumps(fio_output(scenario, "buffered"), indent=1), clocks()
+    jobs.parse(text, began - jobs.CLOCKS_MS, durable, scenario, "buffered")
+    with pytest.raises(Failure, match="before the last write"):
+        jobs.parse(text, began - 50, durable, scenario, "buffered")
+
+
+def test_what_is_only_read_needs_no_sync() -> None:
+    scenario = SCENARIOS["sequential-read"]
+    text, (began, durable) = json.dumps(fio_output(scenario, "buffered"), indent=1), clocks()
+    (outcome,) = jobs.parse(text, began + 500, durable + 500, scenario, "buffered")
+    assert outcome.durable_ms == HANDED_OVER
+
+
+def test_a_reader_that_hardly_read_is_refused() -> None:
+    scenario = LOADS["noisy/xfs/dontcache"].scenario
+    document = spoilt(scenario)
+    document["jobs"][1]["read"] |= {"total_ios": 99, "io_bytes": 99 * 4096}
+    with pytest.raises(Failure, match="a job read 99 times, less than 100"):
+        parse(document, scenario, "dontcache")
+
+
+@pytest.mark.parametrize(("ios", "size"), [(16000, 299), (16000, 4097)])
+def test_requests_of_other_sizes_are_refused(ios: int, size: int) -> None:
+    scenario = SCENARIOS["append"]
+    document = spoilt(scenario)
+    assert document["jobs"][3]["write"]["total_ios"] == ios
+    document["jobs"][3]["write"]["io_bytes"] = ios * size
+    with pytest.raises(Failure, match="a job wrote 16000 times"):
+        parse(document, scenario, "dontcache")
+
+
+@pytest.mark.parametrize(("error", "words"), [(28, "the device is full"), (95, "there is no DONTCACHE here")])
+def test_errors_of_fio_are_named(error: int, words: str) -> None:
+    scenario = LOADS["sequential/ext4/dontcache"].scenario
+    document = fio_output(scenario, "dontcache")
+    document["jobs"][0]["error"] = error
+    with pytest.raises(Failure, match=words) as caught:
+        parse(document, scenario, "dontcache")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "fio: job failed", '{\n "jobs": []}', '{\n"jobs": [{}]}', '{\n "jobs": 3'])
 def test_output_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(Failure, match="cannot be read"):
-        jobs.parse(text, SCENARIOS["random"], "buffered")
+        jobs.parse(text, *clocks(), SCENARIOS["random"], "buffered")
+
+
+BARE = "[t]\ndescription=d\ndirect=0\nuncached=0\nrw=write\nbs=4k\n"
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[global]\n", "[x]\nbs=4k\n", "[t]\ndescription=d\nbs=4q\nsize=1m\n", "[t]\ndescription=d\nbs=3k\nsize=1m\n"],
+    [
+        "",
+        "[global]\n",
+        "[x]\nbs=4k\n",
+        "[t]\ndescription=d\nbs=4q\nsize=1m\n",
+        "[t]\ndescription=d\nbs=3k\nsize=1m\n",
+        f"{BARE}",
+        f"{BARE}size=1m\ntime_based=1\n",
+        f"{BARE}size=1m\nloops=2\n",
+        f"{BARE}size=1m\nrw=rw\n".replace("rw=write\n", ""),
+    ],
 )
 def test_bad_job_files(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.fio"
     path.write_text(text)
     with pytest.raises(Failure, match="t.fio is not a job file of ours"):
         jobs.read(path)
+    path.write_text(f"{BARE}size=1m\n")
+    assert jobs.read(path).written == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("bush", "rw=write\nfile_size=4k\n", "load.c knows no bush"),
+        ("tree", "rw=write\nfiles=3\n", "file_size"),
+        ("tree", "rw=read\nfile_size=4k\n", "no job of it ends"),
+    ],
+)
+def test_bad_files_for_our_own_program(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    path = tmp_path / f"{name}.ini"
+    path.write_text(f"[{name}]\ndescription=d\ndirect=0\nuncached=0\nbs=4k\n{text}")
+    with pytest.raises(Failure, match=reason) as caught:
+        jobs.read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_load_is_found_by_its_name_whoever_runs_it(tmp_path: Path) -> None:
+    assert jobs.find("t", tmp_path) == tmp_path / "t.fio"
+    (tmp_path / "t.ini").touch()
+    assert jobs.find("t", tmp_path) == tmp_path / "t.ini"
+    with pytest.raises(Failure, match="nothing.fio is not a job file of ours .*; see the others in tools/loads"):
+        jobs.read(jobs.find("nothing", tmp_path))
 
 
 @pytest.mark.parametrize(("text", "value"), [("4k", 4096), ("208m", 208 << 20), ("1G", 1 << 30), ("512", 512)])

@@ -1,39 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is left in the report's folder, and that it needs nothing else."""
+"""What is left in the report's folder, that it needs nothing else, and that its figures are of one mind."""
 
 from __future__ import annotations
 
 import json
 import re
 import xml.etree.ElementTree
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import boot, variant
-from rust_writeback.bench import catalogue, plots, report, results, summary, table
+from bench_samples import FOLDER, boot, variant
+from matplotlib.colors import to_hex
+from rust_writeback.bench import catalogue, full, plots, report, results, stats, summary, table
+from rust_writeback.bench.variants import title
 
-FOLDER = Path(__file__).parents[1] / "fio"
-LOADS = catalogue.select("xfs", catalogue.ALL_MODES, catalogue.SHORT, FOLDER)
+NAMES = ("sequential", "random", "writers-4", "writers-32")
+LOADS = catalogue.select("xfs", catalogue.ALL_MODES, NAMES, FOLDER)
 COUNTING = catalogue.select("xfs", ["dontcache"], ["depth-1-counts"], FOLDER)
 
 DRAWN = set(report.CAPTIONS) - {"waits"}
 """What there is to draw where no load counts."""
 
+Measurements = Sequence[results.Measurement]
+
 
 def comparison(
-    pairs: int = 3, rust: float = 1.0, loads: Sequence[catalogue.Load] = LOADS
+    pairs: int = 3, rust: float = 1.0, loads: Sequence[catalogue.Load] = LOADS, names: Sequence[str] = ("c", "rust")
 ) -> list[results.Measurement]:
-    """Measurements of boots whose host drifts, and whose Rust core is that much faster."""
+    """Measurements of boots whose host drifts, and whose Rust core is that much faster; direct only in the first."""
     measurements = []
     for pair in range(1, pairs + 1):
         steps = results.plan([load for load in loads if pair == 1 or load.mode != "direct"])
-        for core in ("c", "rust"):
-            speed = (1 + 0.3 * pair) * (rust if core == "rust" else 1) * (1 + 0.01 * (pair % 2) * (core == "rust"))
-            measurements += results.accept(boot(core, steps, speed), steps, pair, variant(core))
+        for name in names:
+            speed = (1 + 0.3 * pair) * (rust if name == "rust" else 1) * (1 + 0.01 * (pair % 2) * (name == "rust"))
+            measurements += results.accept(boot(name, steps, speed), steps, pair, variant(name))
     return measurements
 
 
@@ -42,26 +47,35 @@ def setup() -> dict[str, Any]:
     return {
         "date": "2026-01-01 00:00:00 UTC",
         "command": "make run",
-        "revision": "<&>",
+        "revisions": ["<&>"],
         "pairs": 3,
         "kernel": "7.3.4",
         "fio": "fio-3.39",
         "qemu": "10.0.13",
         "accelerator": "tcg",
         "cpus": 2,
-        "memory": "192M",
+        "memory": "1G",
         "places": "xfs",
         "variants": ["c", "rust"],
-        "drive": "an emulated NVMe drive limited to 144MiB/s",
+        "drives": "stream (112MiB/s)",
         "scenarios": [{"name": s.name, "title": s.title, "text": s.text} for s in scenarios],
     }
+
+
+def made(
+    measurements: Measurements, boots: Sequence[dict[str, Any]] = ({"pair": 1},), more: dict[str, Any] | None = None
+) -> report.Report:
+    """A report of these measurements, with all that there can be in it."""
+    groups, beside = summary.summarize(measurements, summary.FULL), summary.beside(measurements)
+    tables = full.tables_of(groups, beside)
+    whole = setup() | (more or {})
+    return report.Report(whole, boots, measurements, groups, beside, tables, ["a note"], report.Words())
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report")
-    measurements = comparison(rust=1.5)
-    report.write(path, setup(), [{"pair": 1}], measurements, summary.summarize(measurements))
+    report.write(path, made(comparison(rust=1.5)))
     return path
 
 
@@ -88,7 +102,11 @@ def test_the_page_opens_without_a_network(folder: Path) -> None:
     assert not re.search(r"@import|url\((?!#)", text)
     assert page.tags.count("svg") == len(DRAWN)
     assert "script" not in page.tags
-    assert "&lt;&amp;&gt;" in text
+
+
+def test_what_comes_from_outside_is_not_markup(tmp_path: Path) -> None:
+    report.write(tmp_path, made(comparison(1), more={"command": "make <&>"}))
+    assert "make &lt;&amp;&gt;" in (tmp_path / "index.html").read_text()
 
 
 def test_the_plots_are_whole_svg(folder: Path) -> None:
@@ -96,6 +114,17 @@ def test_the_plots_are_whole_svg(folder: Path) -> None:
     for name in DRAWN:
         root = xml.etree.ElementTree.parse(folder / f"{name}.svg").getroot()
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_dontcache_beside_buffered_comes_first(folder: Path) -> None:
+    page = (folder / "index.html").read_text()
+    heading = report.CAPTIONS["beside"][0]
+    table_of_it = page.index("<h2>DONTCACHE beside buffered</h2>")
+    assert page.index(f"<h2>{heading}</h2>") < table_of_it < page.index("<table>") < table_of_it + 200
+    assert page.count(f"<h2>{heading}</h2>") == 1
+    first = page[page.index("<figure>") : page.index("</figure>")]
+    assert "DONTCACHE/buffered" in first and "writers-32, xfs" in first
+    assert (folder / "report.md").read_text().startswith("DONTCACHE beside buffered:\n")
 
 
 def test_rates_are_taken_over_windows() -> None:
@@ -106,46 +135,123 @@ def test_rates_are_taken_over_windows() -> None:
 
 
 def test_how_long_bios_wait_is_drawn_where_it_was_counted(tmp_path: Path) -> None:
-    both = [*comparison(1), *comparison(1, loads=COUNTING)]
-    report.write(tmp_path, setup(), [], both, summary.summarize(both, summary.FULL))
+    report.write(tmp_path, made([*comparison(1), *comparison(1, loads=COUNTING)]))
     page = (tmp_path / "index.html").read_text()
     assert page.count("<svg") == len(report.CAPTIONS)
     figure = page[page.index("<h2>How long a bio waits") :]
     figure = figure[: figure.index("</figure>")]
     assert "wait for the end, ms" in figure and "depth-1-counts" in figure and "writers-4" not in figure
+    assert "What the kernel counted:" in (tmp_path / "report.md").read_text()
 
 
 def test_a_plot_of_nothing_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "workers.svg").touch()
     blind = [replace(m, used={"context_switches": 1}, device={}) for m in comparison(1) if m.mode == "buffered"]
-    report.write(tmp_path, setup(), [], blind, summary.summarize(blind))
+    report.write(tmp_path, made(blind))
     drawn = {path.stem for path in tmp_path.glob("*.svg")}
-    assert set(report.CAPTIONS) - drawn == {"workers", "throughput", "counter", "waits"}
+    assert set(report.CAPTIONS) - drawn == {"workers", "throughput", "counter", "waits", "beside"}
     assert (tmp_path / "index.html").read_text().count("<figure>") == len(drawn)
+    # And so is a column of which nothing is known, and a table.
+    markdown = (tmp_path / "report.md").read_text()
+    assert "CPU of workers" not in markdown and "device/written" not in markdown and "beside" not in markdown
 
 
 def test_the_json_holds_every_value(folder: Path) -> None:
     document = json.loads((folder / "results.json").read_text())
+    assert document["format"] == report.FORMAT == 3
     assert len(document["measurements"]) == 6 * 8 + 2 * 4
     first = document["measurements"][0]
     assert sum(first["latency_bins"].values()) == first["ios"]
     assert first["samples"]
+    assert first["mb_per_s"] == pytest.approx(first["bytes"] / 1e3 / first["durable_ms"])
+    assert first["handed_over_mb_per_s"] == pytest.approx(first["bytes"] / 1e3 / first["runtime_ms"])
     row = next(r for r in document["summary"] if (r["scenario"], r["mode"]) == ("random", "dontcache"))
     ratio = row["figures"]["mb_per_s"]["ratios"]["rust"]
+    assert (ratio["kind"], ratio["pairs"], row["drive"]) == ("ratio", 3, "cloud (125MiB/s, 3000 requests/s)")
     assert ratio["estimate"] == pytest.approx(1.5, abs=0.02)
-    assert ratio["verdict"] == "Rust higher"
+    assert ratio["verdict"] == "Rust higher" and ratio["p"] < 0.05
+    assert row["figures"]["mb_per_s"]["boots"].keys() == {"c", "rust"}
     direct = next(r for r in document["summary"] if r["mode"] == "direct")
     assert direct["figures"]["mb_per_s"]["ratios"]["rust"]["low"] is None
+    assert direct["figures"]["peak_dirty"]["ratios"]["rust"]["kind"] == "difference"
+    beside = next(r for r in document["beside"] if (r["scenario"], r["mode"]) == ("random", "rust"))
+    assert beside["figures"]["mb_per_s"]["ratios"].keys() == {"dontcache"}
+    assert len(document["beside"]) == len(NAMES) * 2
+    assert document["verdicts"][-1] == "a note"
 
 
-def test_the_markdown_is_one_table(folder: Path) -> None:
-    lines = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("|")]
-    assert len({line.count("|") for line in lines}) == 1
-    assert len(lines) == 2 + 4 * 3 * 3
+def test_every_table_has_its_heading_and_whole_rows(folder: Path) -> None:
+    text = (folder / "report.md").read_text()
+    tables = re.findall(r"^(.+):\n\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert [heading for heading, _ in tables] == ["DONTCACHE beside buffered", "What the loads did", "What they cost"]
+    rows = {heading: lines.splitlines() for heading, lines in tables}
+    for lines in rows.values():
+        assert len({line.count("|") for line in lines}) == 1
+    # Two cores of a load beside each other; two cores and their ratio of every load and mode.
+    assert len(rows["DONTCACHE beside buffered"]) == 2 + len(NAMES) * 2
+    assert len(rows["What the loads did"]) == len(rows["What they cost"]) == 2 + len(LOADS) * 3
+
+
+def test_a_row_says_where_it_was_measured_if_there_are_several_places() -> None:
+    one = table.Table("", summary.summarize(comparison(1)))
+    assert one.names() == ["scenario", "drive", "mode", "core"]
+    assert {row[1] for row in one.rows()} == {"cloud", "stream"}
+    alike = [load for load in LOADS if load.scenario.name == "random"]
+    assert table.Table("", summary.summarize(comparison(1, loads=alike))).names() == ["scenario", "mode", "core"]
+    both = [*alike, *(replace(load, place="ext4") for load in alike)]
+    measurements = comparison(1, loads=alike) + comparison(1, loads=both[len(alike) :])
+    assert table.Table("", summary.summarize(measurements)).names() == ["scenario", "place", "mode", "core"]
+
+
+def test_the_table_beside_has_both_figures_and_their_ratio() -> None:
+    measurements = [
+        replace(m, outcome=replace(m.outcome, durable_ms=m.outcome.durable_ms * (2 if m.mode == "dontcache" else 1)))
+        for m in comparison()
+    ]
+    groups = summary.beside(measurements)
+    beside = table.Beside("", groups, summary.BESIDE)
+    assert beside.names() == ["scenario", "drive", "core"]
+    assert beside.header()[3:7] == ["buffered, MB/s", "DONTCACHE, MB/s", "ratio to durable", "ratio of p50"]
+    rows = beside.rows()
+    assert [row[:3] for row in rows[:2]] == [["sequential", "stream", "C"], ["sequential", "stream", "Rust"]]
+    for row in rows:
+        assert float(row[4]) / float(row[3]) == pytest.approx(0.5, abs=0.01)
+        assert row[5] == "0.500 (0.500-0.500)"
+    # A ratio stands beside figures here: none of its rows is a row of ratios.
+    assert not any(table.is_ratio(row, len(beside.names())) for row in rows)
+
+
+def test_a_load_of_one_mode_has_nothing_beside_it() -> None:
+    buffered = [m for m in comparison() if m.mode != "dontcache"]
+    assert summary.beside(buffered) == []
+    assert full.tables_of(summary.summarize(buffered), [])[0].heading == "What the loads did"
+    only_c = [m for m in comparison() if m.mode != "dontcache" or m.variant == "c"]
+    assert {group.mode for group in summary.beside(only_c)} == {"c"}
 
 
 def test_nothing_half_written_is_left(folder: Path) -> None:
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def mixed(revisions: Sequence[str]) -> report.Report:
+    """A report of boots of these revisions, each of a day of its own."""
+    boots = [{"pair": n, "revision": one, "date": f"2026-01-0{9 - n}"} for n, one in enumerate(revisions, 1)]
+    return made(comparison(1), [*boots, {"pair": 9}], {"revisions": list(dict.fromkeys(revisions))})
+
+
+def test_boots_of_several_revisions_are_told_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = mixed(["aaaa", "bbbb", "bbbb"])
+    said = "mixed: these boots are of 2 revisions, aaaa, bbbb, from 2026-01-06 on."
+    assert told.warnings() == [said]
+    report.write(tmp_path, told)
+    assert (tmp_path / "report.md").read_text().splitlines()[0] == f"**{said}**"
+    page = (tmp_path / "index.html").read_text()
+    assert page.index(f"<strong>{said}</strong>") < page.index("2026-01-01 00:00:00 UTC") < page.index("<svg")
+    assert json.loads((tmp_path / "results.json").read_text())["verdicts"][0] == said
+    assert "at revision aaaa, bbbb: " in (tmp_path / "report.md").read_text()
+    report.show(told)
+    assert capsys.readouterr().out.splitlines()[0] == said
+    assert mixed(["aaaa", "aaaa"]).warnings() == []
 
 
 def test_ratios_are_taken_within_the_pairs() -> None:
@@ -157,29 +263,235 @@ def test_ratios_are_taken_within_the_pairs() -> None:
     assert max(cell.boots["c"]) / min(cell.boots["c"]) > 1.3
 
 
-def test_percentiles_of_a_core_come_from_one_histogram() -> None:
+def scattered(names: Sequence[str] = ("c", "rust"), pairs: int = 4) -> list[results.Measurement]:
+    """Measurements in which no figure of a boot is like that of another one, and some are zero."""
+    found = []
+    for number, m in enumerate(comparison(pairs, names=names)):
+        factor = 1 + (number * 37 % 101) / 100
+        outcome = replace(
+            m.outcome,
+            durable_ms=m.outcome.durable_ms * factor,
+            latency=Counter({round(ns * factor): count for ns, count in m.outcome.latency.items()}),
+        )
+        found.append(replace(m, outcome=outcome, peak_dirty_pages=number * 37 % 7 if m.mode == "buffered" else 0))
+    return found
+
+
+def lose(measurements: Measurements, *lost: tuple[int, str]) -> list[results.Measurement]:
+    return [m for m in measurements if (m.pair, m.variant) not in lost]
+
+
+def agree(cell: summary.Cell) -> Counter[str]:
+    """Is what is printed as a ratio that of what is printed as figures?"""
+    kinds: Counter[str] = Counter()
+    for name, ratio in cell.ratios.items():
+        base, other = next(iter(cell.values.values())), cell.values[name]
+        if isinstance(ratio, stats.Ratio):
+            assert ratio.estimate == pytest.approx(other / base)
+        else:
+            assert ratio.estimate == pytest.approx(other - base)
+        assert {len(values) for values in cell.boots.values()} == {ratio.pairs}
+        kinds[type(ratio).__name__] += 1
+    return kinds
+
+
+@pytest.mark.parametrize(
+    "lost", [[], [(2, "rust")], [(1, "c"), (3, "rust")], [(1, "c"), (2, "rust"), (3, "c")]], ids=len
+)
+@pytest.mark.parametrize("groups_of", [summary.summarize, summary.beside])
+def test_a_ratio_is_that_of_the_figures_beside_it(
+    groups_of: Callable[..., list[summary.Group]], lost: list[tuple[int, str]]
+) -> None:
+    kinds: Counter[str] = Counter()
+    for group in groups_of(lose(scattered(), *lost), summary.FULL):
+        for cell in group.cells:
+            kinds += agree(cell)
+    assert kinds["Ratio"] > 50 and kinds["Difference"] > 5
+
+
+def test_so_it_is_where_a_third_variant_lacks_a_pair() -> None:
+    names = ("c", "rust", "rust-inline")
+    measurements = lose(scattered(names), (2, "rust-inline"), (4, "c"))
+    for group in summary.summarize(measurements, summary.FULL):
+        assert group.variants == names
+        for cell in group.cells:
+            agree(cell)
+            assert not cell.ratios or cell.ratios.keys() == {"rust", "rust-inline"}
+        assert group.pairs == (2 if group.mode != "direct" else 1)
+
+
+def test_figures_are_of_the_pairs_that_are_whole() -> None:
+    measurements = scattered()
+    of_all, of_whole = (
+        summary.summarize(chosen)[0].cell("mb_per_s") for chosen in (measurements, lose(measurements, (2, "rust")))
+    )
+    assert of_whole.boots["c"] == [value for pair, value in enumerate(of_all.boots["c"], 1) if pair != 2]
+    assert of_whole.values["c"] == pytest.approx(stats.geometric_mean(of_whole.boots["c"]))
+    assert of_whole.values["c"] != pytest.approx(of_all.values["c"])
+    # Where no pair is whole, there are figures, but nothing is compared.
+    alone = lose(measurements, (1, "c"), (2, "rust"), (3, "c"), (4, "rust"))
+    cell = summary.summarize(alone)[0].cell("mb_per_s")
+    assert cell.values.keys() == {"c", "rust"} and cell.ratios == {}
+
+
+def test_the_worst_boot_is_told_of_what_should_be_nothing() -> None:
+    left = {"c": -1, "rust": 0}
+    measurements = [replace(m, counter_after=m.pair * left[m.variant], cached_pages=m.pair) for m in comparison()]
+    group = summary.summarize(measurements)[0]
+    assert group.cell("counter_after").values == {"c": 3, "rust": 0}
+    assert group.cell("cached_after").values["c"] == pytest.approx(3 * results.PAGE / 1e6)
+    assert group.cell("counter_after").ratios == {}
+
+
+def test_a_percentile_is_the_mean_of_the_boots_percentiles() -> None:
     measurements = comparison()
     chosen = [m for m in measurements if (m.scenario, m.mode, m.variant) == ("random", "buffered", "c")]
     group = next(g for g in summary.summarize(measurements) if (g.scenario, g.mode) == ("random", "buffered"))
-    assert group.cell("p50").values["c"] * 1e6 in {key for m in chosen for key in m.outcome.latency}
+    of_boots = [m.percentile_ms(50) or 0 for m in chosen]
+    assert len(set(of_boots)) == 3
+    assert group.cell("p50").boots["c"] == of_boots
+    assert group.cell("p50").values["c"] == pytest.approx(stats.geometric_mean(of_boots))
 
 
-def test_boots_without_a_partner_are_noticed() -> None:
-    measurements = [m for m in comparison() if (m.pair, m.variant) != (2, "rust")]
-    with pytest.raises(ValueError, match="not paired"):
-        summary.summarize(measurements)
+def test_a_percentile_of_too_few_requests_is_not_printed() -> None:
+    groups = summary.summarize(comparison(loads=[load for load in LOADS if load.scenario.name != "writers-32"]))
+    one = table.Table("", groups)
+    column = one.header().index("p99, ms")
+    printed = {(row[0], row[column]) for row in one.rows()}
+    # 208 writes of 1 MiB, of which two are beyond it; 12288 of 4 KiB.
+    assert {text for name, text in printed if name in ("sequential", "writers-4")} == {""}
+    assert "" not in {text for name, text in printed if name == "random"}
+    assert "p99" in report.summary(groups[0])["figures"] and "c" not in report.summary(groups[0])["figures"]["p99"]
+    few = comparison(loads=[load for load in LOADS if load.scenario.name == "sequential"])
+    short = full.tables_of(summary.summarize(few), summary.beside(few))
+    assert not any("p99" in title for one in short for title in one.header())
 
 
 def test_verdicts_say_what_was_not_shown() -> None:
     same = summary.verdicts(summary.summarize(comparison(rust=1.0)))
-    assert "no difference shown in 40 of 40" in same[0]
+    assert len(same) == 1 and "0 of 38 comparisons stand out (Holm's method, 5 %)" in same[0]
     faster = summary.verdicts(summary.summarize(comparison(rust=1.5)))
-    assert any("sequential, dontcache, bandwidth: Rust higher" in line for line in faster)
+    told = [line for line in faster if "sequential, dontcache, xfs, to durable: Rust higher, 1.5" in line]
+    assert len(told) == 1 and told[0].partition(": ")[0] in ("stands out", "uncorrected")
     assert "more pairs" in summary.verdicts(summary.summarize(comparison(pairs=1)))[0]
+    assert summary.verdicts(summary.summarize(lose(comparison(), *((pair, "rust") for pair in (1, 2, 3))))) == [
+        "One variant alone has nothing to be compared with."
+    ]
+
+
+def with_p(*values: float, kind: type[stats.Comparison] = stats.Ratio) -> list[summary.Group]:
+    """A group whose comparisons chance would show as often as this."""
+    metrics = summary.FULL[: len(values)]
+    ratios = [kind(1.1, 1.02 if p < 0.05 else 0.9, 1.2, 10, p) for p in values]
+    cells = [
+        summary.Cell(metric, {"c": 1.0, "rust": 1.1}, {"c": [1.0], "rust": [1.1]}, {"rust": ratio})
+        for metric, ratio in zip(metrics, ratios, strict=True)
+    ]
+    return [summary.Group("tree", "buffered", "xfs", "cloud", ("c", "rust"), 10, cells)]
+
+
+def test_what_is_only_outside_of_its_own_interval_is_told_as_uncorrected() -> None:
+    lines = summary.verdicts(with_p(0.001, 0.04, 0.5, 0.6, 0.7))
+    assert lines[0].startswith(
+        "Rust/C over 10 pairs of boots: 1 of 5 comparisons stand out (Holm's method, 5 %), 1 more have a 95 % interval"
+    )
+    first, second = (metric.title for metric in summary.FULL[:2])
+    assert lines[1:] == [
+        f"stands out: tree, buffered, xfs, {first}: Rust higher, 1.10 (1.02-1.20)",
+        f"uncorrected: tree, buffered, xfs, {second}: Rust higher, 1.10 (1.02-1.20)",
+    ]
+    assert "differences" not in lines[0]
+
+
+def test_more_comparisons_ask_for_more() -> None:
+    alone, among = with_p(0.002), with_p(0.002, *[0.5] * 20)[0].cells
+    assert [one.outstanding for one in summary.comparisons(alone)] == [True]
+    group = replace(alone[0], cells=among + among[1:])
+    assert not any(one.outstanding for one in summary.comparisons([group]))
+
+
+def test_cores_and_modes_are_families_of_their_own() -> None:
+    """What stands out between the cores does not hang on how many figures DONTCACHE is compared with buffered by."""
+    three = with_p(0.02)[0]
+    ratio = three.cells[0].ratios["rust"]
+    cell = replace(three.cells[0], ratios={"rust": ratio, "rust-inline": replace(ratio, p=0.04)})
+    group = replace(three, variants=("c", "rust", "rust-inline"), cells=[cell])
+    assert [(one.variant, one.outstanding) for one in summary.comparisons([group])] == [
+        ("rust", True),
+        ("rust-inline", True),
+    ]
+
+
+def test_what_has_zeros_is_counted_and_told_as_a_difference() -> None:
+    measurements = [replace(m, peak_dirty_pages=0 if m.variant == "c" else 1000 + m.pair) for m in comparison(4)]
+    groups = [g for g in summary.summarize(measurements) if (g.scenario, g.mode) == ("sequential", "buffered")]
+    cell = groups[0].cell("peak_dirty")
+    ratio = cell.ratios["rust"]
+    assert isinstance(ratio, stats.Difference) and ratio.known and ratio.low < ratio.estimate < ratio.high
+    assert cell.values == {"c": 0, "rust": pytest.approx(1002.5 * results.PAGE / 1e6)}
+    compared = summary.comparisons(groups)
+    assert sum(one.metric.name == "peak_dirty" for one in compared) == 1
+    lines = summary.verdicts(groups)
+    assert f" of {len(compared)} comparisons" in lines[0]
+    assert lines[0].endswith(" 1 are differences, not ratios, because a value is zero.")
+    (told,) = (line for line in lines if "peak dirty" in line)
+    assert told == "stands out: sequential, buffered, xfs, peak dirty: Rust higher, +4.11 (+4.1 to +4.11) MB"
+
+
+def test_no_comparison_vanishes_for_its_zeros() -> None:
+    whole = summary.comparisons(summary.summarize(comparison(4)))
+    zero = summary.comparisons(
+        summary.summarize([replace(m, peak_dirty_pages=0) if m.pair == 2 else m for m in comparison(4)])
+    )
+    assert [(one.group.key, one.metric.name) for one in zero] == [(one.group.key, one.metric.name) for one in whole]
+    assert sum(isinstance(one.ratio, stats.Difference) for one in zero) > 0
+
+
+@pytest.fixture
+def dots(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, bool]]:
+    """What is drawn with an interval: scenario, core, and whether it is filled."""
+    found: list[tuple[str, str, bool]] = []
+
+    def interval(axes: Any, place: float, one: summary.Compared, colour: str, dull: str) -> None:
+        drawn(axes, place, one, colour, dull)
+        face = to_hex(axes.lines[-1].get_markerfacecolor())
+        found.append((one.group.scenario, one.group.mode, face != "#ffffff"))
+
+    drawn = plots._interval
+    monkeypatch.setattr(plots, "_interval", interval)
+    return found
+
+
+def test_a_point_is_filled_where_the_words_say_that_it_stands_out(dots: list[tuple[str, str, bool]]) -> None:
+    """Of DONTCACHE beside buffered, among all of its comparisons."""
+    slower = {"sequential": 3.0, "random": 1.2}
+    measurements = []
+    for m in comparison(4):
+        factor = slower.get(m.scenario, 1.0) if m.mode == "dontcache" else 1.0
+        # The second is beyond its own interval, but not beyond chance in so many comparisons.
+        factor *= 1 + 0.035 * (-1) ** m.pair if m.scenario == "random" and m.mode == "dontcache" else 1
+        measurements.append(replace(m, outcome=replace(m.outcome, durable_ms=m.outcome.durable_ms * factor)))
+    beside = summary.beside(measurements)
+    said = summary.verdicts(beside)
+    plots.draw(summary.summarize(measurements), beside, measurements, {}, ["beside"])
+    assert len(dots) == len(NAMES) * 2
+    for scenario, core, filled in dots:
+        words = f"stands out: {scenario}, {title(core)}, xfs, to durable: "
+        assert filled == any(line.startswith(words) for line in said), (words, said)
+    assert {filled for *_, filled in dots} == {True, False}
+    assert any(line.startswith("uncorrected: random, ") for line in said)
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (1234.4, "1234"), (45.67, "45.7"), (3.456, "3.46"), (0.0345, "0.035"), (0.00312, "0.0031")]
+    ("value", "text"),
+    [(0, "0"), (1234.4, "1234"), (45.67, "45.7"), (3.456, "3.46"), (0.0345, "0.035"), (0.00312, "0.0031")],
 )
 def test_numbers_have_the_digits_that_mean_something(value: float, text: str) -> None:
     assert table.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((1,), "1 pair"), ((3,), "3 pairs"), ((3, 10), "3 to 10 pairs"), ((2, 2), "2 pairs")]
+)
+def test_many(numbers: tuple[int, ...], text: str) -> None:
+    assert table.many("pair", *numbers) == text

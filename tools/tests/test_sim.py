@@ -7,24 +7,22 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import boot
+from bench_samples import FOLDER, LOADS, Guests, boot, steps, whole_matrix
 from rust_writeback import archive, guest, vm
-from rust_writeback.bench import catalogue, compare, full, results, sim, stats
+from rust_writeback.bench import compare, drives, full, results, sim
 from rust_writeback.errors import Failure
-from test_bench import LOADS, Guests, guests, steps
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
 
 from bench import drive  # noqa: E402
 from bench import kernel as files  # noqa: E402
 
-__all__ = ["guests"]
-
-QUICK = [load.name for load in catalogue.matrix(sim.QUICK, Path(__file__).parents[1] / "fio")]
+QUICK = [load.name for load in whole_matrix(sim.QUICK, FOLDER)]
 MAKEFILE = Path(__file__).parents[2] / "Makefile"
 
 
@@ -39,14 +37,15 @@ class Simulations(Guests):
         monkeypatch.setattr(guest, "ARCHIVE", root)
         monkeypatch.setattr(guest, "ensure", lambda whole: None)
 
-    def run(self, options: vm.VmOptions, command: list[str], stdout: Any) -> vm.VmResult:
+    def run(
+        self,
+        options: vm.VmOptions,
+        command: list[str],
+        stdout: Callable[[bytes], None],
+        again: Callable[[vm.VmFailure], None] | None = None,
+    ) -> vm.VmResult:
         self.asked.append((options, json.loads(command[-1])))
-        return super().run(options, command, stdout)
-
-    def document(self) -> dict[str, Any]:
-        """What the report holds."""
-        found: dict[str, Any] = json.loads((self.folder / "bench" / "results.json").read_text())
-        return found
+        return super().run(options, command, stdout, again)
 
 
 @pytest.fixture
@@ -61,10 +60,9 @@ def simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulations:
         (["--sim", "--quick=yes"], "QUICK=yes: it is 1, or left out"),
         (["--quick"], "add SIM=1"),
         (["--repeat"], "add SIM=1"),
-        (["--cpus", "1"], "add SIM=1"),
+        (["--native", "--quick"], "add SIM=1"),
         (["--sim", "--cpus", "0"], "--cpus takes 1 to 16"),
-        (["--sim", "--bps", "1M"], "leave --bps and --iops out"),
-        (["--sim", "--iops", "100"], "leave --bps and --iops out"),
+        (["--cpus", "17"], "--cpus takes 1 to 16"),
         (["--sim", "--quick", "--only", "depth-1"], "leave it or --only out"),
         (["--sim", "--pairs", "0"], "--pairs takes 1 or more"),
     ],
@@ -75,10 +73,18 @@ def test_what_cannot_be_simulated_is_told_in_a_line(arguments: list[str], words:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("drive", ["cloud", "stream", "bps=1G"])
+def test_the_simulation_has_a_drive_of_its_own(simulations: Simulations, drive: str) -> None:
+    with pytest.raises(Failure, match=r"the simulation's drive is fast \(20 us a request\); leave --drive out"):
+        simulations.bench("--sim", "--only", "depth-1", "--drive", drive)
+    assert not simulations.booted
+    assert simulations.bench("--sim", "--only", "depth-1/device/dontcache", "--drive", "fast") == 0
+
+
 def test_make_hands_its_words_on() -> None:
     command = ["make", "-n", "-f", str(MAKEFILE), "bench", "SIM=1", "QUICK=1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=True)
-    assert shlex.split(done.stdout)[-3:] == ["bench", "--sim=1", "--quick=1"]
+    assert shlex.split(done.stdout.replace("\\\n", ""))[-3:] == ["bench", "--sim=1", "--quick=1"]
 
 
 def test_every_load_has_a_boot_in_which_nothing_is_the_hosts(simulations: Simulations) -> None:
@@ -88,8 +94,15 @@ def test_every_load_has_a_boot_in_which_nothing_is_the_hosts(simulations: Simula
         options.check()
         assert (options.icount, options.nvme, options.share) == (True, None, None)
         # The memory for the page cache comes on top of what the root and the drive hold.
-        assert plan["drive"] == {"megabytes": 448, "nanoseconds": 20000}
-        assert 64 + 448 + 192 < int(options.mem.removesuffix("M")) < 1.1 * (64 + 448 + 192)
+        assert plan["drive"] == {"megabytes": 448, "nanoseconds": 20000, "depth": 1023, "kilobytes": 512}
+        assert 64 + 448 < int(options.mem.removesuffix("M")) - 1024 < 1.1 * (64 + 448)
+    assert {boot["drives"] for boot in [simulations.document()["setup"]]} == {"fast (20 us a request)"}
+
+
+def test_a_load_about_memory_has_little_of_it(simulations: Simulations) -> None:
+    assert simulations.bench("--sim", "--only", "mixed/xfs") == 0
+    (options, _), *_ = simulations.asked
+    assert 64 + 448 < int(options.mem.removesuffix("M")) - 192 < 1.1 * (64 + 448)
 
 
 def test_the_quick_form_has_what_it_says() -> None:
@@ -98,17 +111,12 @@ def test_the_quick_form_has_what_it_says() -> None:
 
 
 def test_what_cannot_be_counted_is_left_out(simulations: Simulations) -> None:
-    left = {load.scenario.name for load in LOADS.values()} - {load.scenario.name for load in sim.select(())}
-    assert left == {"noisy"}
+    loads = list(LOADS.values())
+    chosen = sim.Simulated().select(loads, None)
+    assert {load.scenario.name for load in loads} - {load.scenario.name for load in chosen} == {"noisy"}
+    assert {load.drive for load in chosen} == {drives.FAST}
     with pytest.raises(Failure, match="the simulation leaves noisy out"):
         simulations.bench("--sim", "--only", "noisy/ext4")
-
-
-def test_the_drive_holds_every_load() -> None:
-    machine = sim.Simulated()
-    for load in LOADS.values():
-        machine.check([load.scenario])
-        assert load.scenario.footprint < 448 << 20, load.name
 
 
 def test_a_load_is_the_same_alone_and_with_others(simulations: Simulations) -> None:
@@ -125,7 +133,9 @@ def test_it_says_that_it_counted(simulations: Simulations, capsys: pytest.Captur
     printed = capsys.readouterr()
     assert "counted in instructions, one boot each" in printed.err
     assert "Rust/C, counted, not timed: another boot gives the same digits" in printed.out
-    assert "95 %" not in printed.out.replace("their 95 % intervals", "") and "one pair" not in printed.out
+    said = printed.out.replace(sim.Words.legend, "")
+    assert len(said) < len(printed.out)
+    assert "95 %" not in said and "stand" not in said and "one pair" not in said
     document = simulations.document()
     assert document["setup"]["counted"] and document["setup"]["pairs"] == 1
     ratio = document["summary"][0]["figures"]["mb_per_s"]["ratios"]["rust"]
@@ -171,15 +181,6 @@ def test_two_counted_results_show_what_changed(simulations: Simulations, capsys:
     assert next(line for line in lines if "Rust/C" in line).split()[-3:] == ["1.000", "1.250", "counted"]
 
 
-def test_exact_ratios() -> None:
-    ratio = stats.exact_ratio([8.0], [9.0])
-    assert ratio and ratio.exact and str(ratio) == "1.125"
-    assert (ratio.shown, ratio.verdict()) == (False, "counted")
-    assert stats.exact_ratio([0.0], [9.0]) is None
-    one_pair = stats.paired_ratio([8.0], [9.0])
-    assert one_pair and not one_pair.exact and not one_pair.known
-
-
 def output(speed: float = 1.0) -> bytes:
     """What a boot says."""
     lines = boot("rust", steps("depth-1/device/dontcache"), speed)
@@ -190,7 +191,9 @@ def test_every_figure_is_compared() -> None:
     assert sim.differences(output(), output()) == []
     (found,) = sim.differences(output(), output().replace(b'"context_switches": 900', b'"context_switches": 901', 1))
     assert found.startswith("depth-1 (line 2), used: ")
-    assert [line.partition(":")[0] for line in sim.differences(output(), output(2.0))] == ["depth-1 (line 2), fio"]
+    assert [line.partition(":")[0] for line in sim.differences(output(), output(2.0))] == [
+        f"depth-1 (line 2), {name}" for name in ("fio", "sync_began_ms", "durable_at_ms")
+    ]
     assert sim.differences(output(), output() + b"{}\n") == ["3 lines and 4"]
     assert sim.differences(output(), output().replace(b": ", b":", 1)) == ["the bytes of the output"]
 
@@ -237,8 +240,10 @@ def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(drive, "NAME", "no-such-device/at-all")
     (tmp_path / "no-such-device").mkdir()
     with pytest.raises(files.Refused, match="the drive cannot be filled"):
-        drive.make(448, 20000)
+        drive.make(448, 20000, depth=1, kilobytes=128)
     assert written[-1] == "power=1" and {"memory_backed=1", "irqmode=2", "completion_nsec=20000"} < set(written)
+    # So many requests at a time, of so many KiB: 256 sectors.
+    assert {"hw_queue_depth=1", "max_sectors=256"} < set(written)
 
 
 def test_the_limit_of_dirty_pages_is_set_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,11 @@
 """Run one boot's share of a benchmark on the machine that is measured.
 
 Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
-[{"scenario", "mode", "text", "environment", "needs", "keep", "policy",
-"memory_max", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4" or "device",
+[{"scenario", "mode", "text", "environment", "command", "jobs", "needs", "keep",
+"policy", "memory_max", "touched", "sysctls", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
 has defaults for them. Instead of a device there may be a "drive", {"megabytes",
-"nanoseconds"}, which is made in memory; "delay" is SECONDS to wait before each step.
+"nanoseconds", "depth", "kilobytes"}, which is made in memory; "delay" is SECONDS to wait before each step.
 On real hardware there is "machine" besides, {"seconds": of one load at most,
 "policy": for all steps, or ""}, and either a "directory", which exists, on
 whatever file system, or a "device", which is written over; nothing else is

@@ -7,15 +7,17 @@ take an emulated CPU long.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .counts import Counts
+from .durable import Durable
 from .group import MemoryGroup
-from .kernel import DEBUGFS, Refused, counter_now, pages_migrated, read, say, write
+from .kernel import DEBUGFS, Refused, available, counter_now, pages_migrated, read, say, write
 from .pages import cached_pages
 from .place import Place
 from .rounds import Rounds
@@ -26,6 +28,8 @@ FIO_SECONDS = 120
 """What a load may take in a guest."""
 
 JOB = "/tmp/job.fio"
+FIO = ["fio", "--output-format=json+", "--eta=never", JOB]
+CHUNK = 1 << 20
 
 
 def choose_policy(name: str) -> None:
@@ -40,86 +44,138 @@ def choose_policy(name: str) -> None:
         raise Refused(f"the policy is {active}, not {name}")
 
 
-def fio(
-    arguments: list[str],
+def execute(
+    command: list[str],
     environment: dict[str, str],
     group: MemoryGroup,
     seconds: float,
     started: Callable[[int], None] = lambda process: None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run fio on the job file, inside the group; started is told its process."""
-    command = [*group.prefix, "fio", *arguments, JOB]
+    """Run a load inside the group; started is told its process."""
+    whole = [*group.prefix, *(word.replace("${BENCH_DIRECTORY}", environment["BENCH_DIRECTORY"]) for word in command)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, cwd="/tmp") as process:
+    with subprocess.Popen(whole, env=environment, stdout=pipe, stderr=pipe, text=True, cwd="/tmp") as process:
         try:
             started(process.pid)
             output, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise Refused(f"fio did not end within {seconds} seconds") from None
+            raise Refused(f"{command[0]} did not end within {seconds} seconds") from None
         except BaseException:
             process.kill()
             raise
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+    return subprocess.CompletedProcess(whole, process.returncode, output, errors)
 
 
 def lay_out(step: dict[str, Any], place: Place, environment: dict[str, str], seconds: float) -> None:
     """Make the files that a load expects, where no earlier one has left them."""
 
-    def complete() -> bool:
+    def lacking() -> dict[str, int]:
         there = {os.path.basename(path): os.stat(path).st_size for path in place.files()}
-        return all(there.get(name, 0) >= size for name, size in step["needs"].items())
+        return {name: size for name, size in step["needs"].items() if there.get(name, 0) < size}
 
-    if place.bare or complete():
+    if place.bare or not lacking():
         return
-    done = fio(["--create_only=1"], environment, MemoryGroup(0), seconds)
+    if step["command"]:
+        for name, size in lacking().items():
+            with open(os.path.join(place.directory, name), "wb") as file:
+                for _ in range(-(-size // CHUNK)):
+                    file.write(bytes(CHUNK))
+        return
+    done = execute(["fio", "--create_only=1", JOB], environment, MemoryGroup(0), seconds)
     # Its status says nothing: with exitall the first job that has nothing to do ends fio by a signal.
-    if not complete():
+    if lacking():
         raise Refused(f"fio could not lay out its files: {' '.join((done.stderr or done.stdout).split())[-300:]}")
+
+
+@contextlib.contextmanager
+def settings(wanted: Mapping[str, int]) -> Iterator[None]:
+    """Other values below /proc/sys for a while. To set a limit in bytes clears the one in percent, and back."""
+    names = [name for path in wanted for name in (path, path.replace("_bytes", "_ratio"))]
+    before = {name: read(f"/proc/sys/{name}") for name in names}
+    try:
+        for name, value in wanted.items():
+            write(f"/proc/sys/{name}", str(value))
+        yield
+    finally:
+        for name, text in before.items():
+            if text != "0":
+                write(f"/proc/sys/{name}", text)
+
+
+@contextlib.contextmanager
+def memory_in_use(bytes_: int) -> Iterator[None]:
+    """A task beside the load that goes through so much memory of its own, again and again."""
+    if not bytes_:
+        yield
+        return
+    with subprocess.Popen(["load", "touch", str(bytes_)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            if process.stdout.readline().strip() != "touched":
+                raise Refused(f"{bytes_} bytes of memory are not to be had")
+            yield
+            if process.poll() is not None:
+                raise Refused("the task beside the load did not live to its end; is the memory too small?")
+        finally:
+            process.kill()
 
 
 def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds | None, seconds: float) -> None:
     """Run it, and say what there was to see. Without rounds the flusher's are not counted."""
     write(JOB, step["text"])
     environment = {**os.environ, **step["environment"], **place.environment}
-    arguments = ["--output-format=json+", "--eta=never"]
+    command = step["command"] or FIO
     bdi = place.bdi
     if step["policy"]:
         choose_policy(step["policy"])
     lay_out(step, place, environment, seconds)
     place.begin_cold()
-    with MemoryGroup(step["memory_max"]) as group, Counts(step["counts"]) as counts:
+    with (
+        settings(step["sysctls"]),
+        memory_in_use(int(step["touched"] * available())),
+        MemoryGroup(step["memory_max"]) as group,
+        Counts(step["counts"]) as counts,
+    ):
         before, migrated, usage = counter_now(bdi), pages_migrated(), Usage.now(bdi)
         sampler = Sampler(bdi, interval)
         if rounds:
             rounds.begin()
         sampler.start()
+        durable = Durable(step["jobs"], place.sync)
+
+        def watch(process: int) -> None:
+            sampler.watch(process)
+            if not step["command"]:  # our own program keeps the time itself
+                durable.watch(process)
+
         begin = time.monotonic()
         try:
-            done = fio(arguments, environment, group, seconds, sampler.watch)
+            done = execute(command, environment, group, seconds, watch)
+            if not step["command"]:
+                durable.end()
         finally:
             took = time.monotonic() - begin
             samples = sampler.stop()
             flusher = rounds.end() if rounds else None
         used = Usage.now(bdi).since(usage)
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
-        begin = time.monotonic()
         place.sync()
-        sync = time.monotonic() - begin
         cached_after, after = cached_pages(place.files()), counter_now(bdi)
         memory, counted = group.result(), counts.result()
     say(
         "step",
         scenario=step["scenario"],
         mode=step["mode"],
-        command=["fio", *arguments, JOB],
+        command=done.args,
         environment=step["environment"],
         policy=step["policy"],
         status=done.returncode,
         fio=done.stdout,
+        sync_began_ms=round(durable.began_ms, 3),
+        durable_at_ms=round(durable.at_ms, 3),
         stderr=done.stderr[-2000:],
         seconds=round(took, 3),
-        sync_seconds=round(sync, 3),
         sample_seconds=round(sampler.cost, 4),
         samples=samples,
         dontcache_rounds=flusher,

@@ -28,6 +28,9 @@ MOST_WARM = 256
 class Place:
     """Made, used and left again. What was on the device is lost."""
 
+    clock = "cpu"
+    """Which clock fio takes. Unless it is told, it tries one first, with threads that look like jobs."""
+
     def __init__(self, device: str, file_system: str, directory: str) -> None:
         self.device = device
         self.file_system = file_system
@@ -63,7 +66,7 @@ class Place:
     def environment(self) -> dict[str, str]:
         """What a job file takes from outside, besides its mode."""
         large = self.device if self.bare else os.path.join(self.directory, LARGE)
-        return {"BENCH_DIRECTORY": self.directory, "BENCH_FILE": large}
+        return {"BENCH_DIRECTORY": self.directory, "BENCH_FILE": large, "BENCH_CLOCK": self.clock}
 
     def files(self) -> list[str]:
         """All files that a load has made here."""
@@ -89,6 +92,8 @@ class Place:
 
 class Machine(Place):
     """A place on real hardware: others use the machine, and maybe the drive, at the same time."""
+
+    clock = "clock_gettime"
 
     def sync(self) -> None:
         """Of what is dirty, write our own only."""

@@ -18,6 +18,9 @@ from .usage import Workers, cpu_microseconds
 SHARE_OF_TIME = 0.05
 """What part of the time the sampler may take from fio."""
 
+MOST_REST = 1.0
+"""Seconds of rest after a sample that seemed dear because the host of a guest stood still."""
+
 LOOK_AROUND = 10
 """After so many samples it looks for new workers; their clocks say what they have had meanwhile."""
 
@@ -83,7 +86,7 @@ class Sampler(threading.Thread):
 
     def rest(self) -> float:
         """Seconds until the next sample. Looking around takes long: its rest is spread, or there would be gaps."""
-        return max(self.interval, (self.cost + self.looking / LOOK_AROUND) / SHARE_OF_TIME)
+        return max(self.interval, min(MOST_REST, (self.cost + self.looking / LOOK_AROUND) / SHARE_OF_TIME))
 
     def run(self) -> None:
         """Sample until told to stop, ahead of the load that fills all CPUs."""

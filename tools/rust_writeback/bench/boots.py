@@ -8,23 +8,33 @@ import platform
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .. import paths, vm
+from .. import kernel, paths, vm
 from ..errors import Failure
 from ..progress import Bar
 from ..vmoptions import amount
 from . import jobs, report, results
 from .catalogue import Load
+from .drives import Drive
 from .variants import Variant
 
 BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
 """What a boot, and a step beside its load, takes an emulated guest."""
 
+SLOWNESS = 1.5
+"""How much longer an emulated CPU takes for a load than the drive's limit of bytes makes it."""
+
+FAST_RATE = 200e6
+"""Bytes a second that an emulated CPU copies, where the drive is no limit."""
+
 DRIVER = paths.TOOLS / "guest"
 """The folder that the guest gets; the package in it is bench."""
+
+KEEPING = 16
+"""One byte in so many of what is held in memory is the kernel's own need for it."""
 
 
 @dataclass(frozen=True)
@@ -34,45 +44,96 @@ class Machine:
     counted: ClassVar[bool] = False
     """Is its time a count of instructions, so that one boot says all?"""
     words: ClassVar[report.Words] = report.Words()
+    report: ClassVar[str] = "bench"
+    """the folder below build/ for its reports"""
+    pairs: ClassVar[int] = 10
+    """how many there are if nobody says otherwise"""
 
-    mem: str = "192M"
-    bps: str = "112M"
-    iops: str | None = None
-    """requests a second that the drive takes; as many as there are if None"""
+    cpus: int = 2
     size: str = "2G"
+    """of an emulated drive"""
+    size_in_memory: str = "448M"
     interval: float = 0.1
     """seconds between samples"""
 
-    def check(self, scenarios: Sequence[jobs.Scenario]) -> None:
-        """A load that fits into memory says nothing about writing it back."""
-        for scenario in scenarios:
-            if scenario.footprint <= amount(self.mem):
-                raise Failure(f"{scenario.name} fits into {self.mem} of memory; give the guest less with --mem", 2)
+    def select(self, loads: Sequence[Load], drive: Drive | None) -> list[Load]:
+        """The loads that can be run on it, on their own drives or all on this one."""
+        return [replace(load, drive=drive) for load in loads] if drive else list(loads)
 
-    @property
-    def drive(self) -> str:
-        """What is written to."""
-        requests = f" and {self.iops} requests/s" if self.iops else ""
-        return f"an emulated NVMe drive limited to {self.bps}iB/s{requests}"
+    def held(self, drive: Drive) -> int:
+        """The bytes of memory that the guest has besides what its loads get."""
+        size = amount(self.size_in_memory) if drive.in_memory else 0
+        return size + size // KEEPING
 
-    def options(self, core: str) -> vm.VmOptions:
+    def options(self, boot: Boot) -> vm.VmOptions:
         """One boot of it."""
-        drive = vm.NvmeOptions(size=self.size, bps=self.bps, iops=self.iops)
-        return vm.VmOptions(core=core, smp=2, mem=self.mem, nvme=drive, share=DRIVER)
+        drive, mem = boot.drive, amount(boot.mem) + self.held(boot.drive)
+        nvme = None if drive.in_memory else vm.NvmeOptions(size=self.size, bps=drive.bps, iops=drive.iops)
+        return vm.VmOptions(core=boot.variant.core, smp=self.cpus, mem=f"{mem >> 20}M", nvme=nvme, share=DRIVER)
 
-    def command(self, plan: Mapping[str, Any], pair: int) -> list[str]:
+    def plan(self, boot: Boot) -> dict[str, Any]:
+        """What the guest is to do."""
+        plan = {
+            "steps": [step.plan(boot.variant) for step in boot.steps],
+            "interval": self.interval,
+            "file_system": boot.place,
+        }
+        if boot.drive.in_memory:
+            plan["drive"] = self.null_block(boot.drive)
+        return plan
+
+    def null_block(self, drive: Drive) -> dict[str, int]:
+        """What makes a drive in the guest's memory."""
+        return {
+            "megabytes": amount(self.size_in_memory) >> 20,
+            "nanoseconds": drive.latency_ns,
+            "depth": drive.depth,
+            "kilobytes": drive.kilobytes,
+        }
+
+    def command(self, plan: Mapping[str, Any]) -> list[str]:
         """What runs in the guest."""
         return ["sh", "-c", 'cd /share && exec python3 -B -m bench "$1"', "bench", results.to_text(plan)]
 
+    def boot(self, boot: Boot, stream: Stream) -> dict[str, Any]:
+        """Boot, and run all steps; what is known of it afterwards."""
+        begin = time.monotonic()
+        result = vm.run(self.options(boot), self.command(self.plan(boot)), stdout=stream, again=stream.restart)
+        check(boot, stream, result.core, result.status, result.stderr, str(result.console))
+        return {
+            "seconds": round(time.monotonic() - begin, 1),
+            "boot_seconds": round(result.boot_seconds, 1),
+            "accelerator": result.accel,
+            "kernel": result.kernel,
+            "kernel_warned": result.warned,
+            "qemu_command": result.qemu_command,
+            "qemu_version": result.qemu_version,
+            "qemu_deaths": result.deaths,
+        }
+
+    def ensure(self) -> None:
+        """Build what is booted."""
+        kernel.ensure()
+
+    @property
+    def image(self) -> Path:
+        """What is booted."""
+        return paths.BZIMAGE
+
     def share_out(self, loads: Sequence[Load]) -> list[list[Load]]:
-        """The loads of each boot: all of one place."""
-        places = dict.fromkeys(load.place for load in loads)
-        return [[load for load in loads if load.place == place] for place in places]
+        """The loads of each boot: all of one place, drive and size of memory."""
+        rigs = dict.fromkeys((load.place, load.drive, load.mem) for load in loads)
+        return [[load for load in loads if (load.place, load.drive, load.mem) == rig] for rig in rigs]
+
+    def load_seconds(self, load: Load) -> float:
+        """How long a load may take."""
+        rate = amount(load.drive.bps) / SLOWNESS if load.drive.bps else FAST_RATE
+        return max(load.moved / rate, 1.3 * load.scenario.paced_seconds)
 
     def seconds(self, loads: Sequence[Load]) -> float:
         """How long the boots of one variant may take."""
         a_boot = BOOT_SECONDS * len(self.share_out(loads))
-        return a_boot + sum(STEP_SECONDS + load.moved / amount(self.bps) for load in loads)
+        return a_boot + sum(STEP_SECONDS + self.load_seconds(load) for load in loads)
 
 
 @dataclass
@@ -81,7 +142,6 @@ class Boot:
 
     pair: int
     variant: Variant
-    place: str
     steps: list[results.Step]
     output: bytes = b""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -89,10 +149,26 @@ class Boot:
     """one more for each guest that died before the plan's end"""
 
     @property
+    def place(self) -> str:
+        """Where all of its loads run."""
+        return self.steps[0].load.place
+
+    @property
+    def drive(self) -> Drive:
+        """The drive of all of its loads."""
+        return self.steps[0].load.drive
+
+    @property
+    def mem(self) -> str:
+        """The memory that all of its loads have."""
+        return self.steps[0].load.mem
+
+    @property
     def name(self) -> str:
         """As its raw file is called."""
-        place = self.place if len(self.steps) != 1 else "-".join((*self.steps[0].key, self.place))
-        return f"{self.pair}-{place}-{self.variant.name}" + (f"-{self.part}" if self.part else "")
+        rig = f"{self.place}-{self.drive.name}-{self.mem}"
+        rig = rig if len(self.steps) != 1 else "-".join((*self.steps[0].key, rig))
+        return f"{self.pair}-{rig}-{self.variant.name}" + (f"-{self.part}" if self.part else "")
 
     @property
     def title(self) -> str:
@@ -127,35 +203,39 @@ class Stream:
         self.data += data
         self.bar.advance(data.count(b"\n"))
 
+    def restart(self, _failure: vm.VmFailure) -> None:
+        """Forget a boot that begins anew."""
+        self.bar.advance(-self.data.count(b"\n"))
+        self.data.clear()
+
+
+def check(boot: Boot, stream: Stream, core: str, status: int, stderr: bytes, console: str) -> None:
+    """A boot that ended well has the right core, and a driver that said why if it was not content."""
+    if core != boot.variant.core:
+        raise Failure(f"the kernel ran the {core} core instead of {boot.variant.core}; the run is not reported")
+    if status and b'"kind": "refused"' not in stream.data:
+        said = stderr.decode(errors="replace").strip().splitlines()
+        raise Failure(f"the guest's driver ended with status {status}: {said[-1] if said else console}")
+
 
 def run(machine: Machine, boot: Boot, bar: Bar) -> None:
     """Boot, and run all steps. What the guest said is kept in the boot even if it dies."""
-    plan = {
-        "steps": [step.plan(boot.variant) for step in boot.steps],
-        "interval": machine.interval,
-        "file_system": boot.place,
-    }
     stream = Stream(bar)
-    core = boot.variant.core
-    begin = time.monotonic()
     try:
-        result = vm.run(machine.options(core), machine.command(plan, boot.pair), stdout=stream)
+        facts = machine.boot(boot, stream)
     finally:
         boot.output = bytes(stream.data)
-    if result.core != core:
-        raise Failure(f"the kernel ran the {result.core} core instead of {core}; the run is not reported")
-    if result.status and b'"kind": "refused"' not in stream.data:
-        said = result.stderr.decode(errors="replace").strip().splitlines()
-        raise Failure(f"the guest's driver ended with status {result.status}: {said[-1] if said else result.console}")
-    boot.facts = {
-        "seconds": round(time.monotonic() - begin, 1),
-        "boot_seconds": round(result.boot_seconds, 1),
-        "accelerator": result.accel,
-        "kernel": result.kernel,
-        "kernel_warned": result.warned,
-        "qemu_command": result.qemu_command,
-        "qemu_version": result.qemu_version,
-    }
+    boot.facts = {**facts, **made()}
+
+
+def made() -> dict[str, Any]:
+    """When figures were made, and by what; they keep it when they are told later."""
+    return {"date": now(), "revision": revision()}
+
+
+def now() -> str:
+    """The time as reports have it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
 
 
 def revision() -> str:
@@ -177,44 +257,59 @@ def host_cpu() -> str:
     return platform.machine()
 
 
-def describe(machine: Machine, fio: str, boots: Sequence[dict[str, Any]], loads: Sequence[Any]) -> dict[str, Any]:
+def told_deaths(boots: Sequence[Mapping[str, Any]]) -> list[str]:
+    """In how many boots QEMU itself died, if it did."""
+    deaths = sum(boot.get("qemu_deaths", 0) for boot in boots)
+    return [f"QEMU died in {deaths} of {len(boots) + deaths} boots; they were tried again."] if deaths else []
+
+
+def describe_loads(loads: Sequence[Load]) -> dict[str, Any]:
+    """What a report tells of the loads."""
+    scenarios = {load.scenario.name: load for load in loads}
+    return {
+        "places": ", ".join(dict.fromkeys(load.place for load in loads)),
+        "modes": jobs.MODES,
+        "scenarios": [
+            {
+                "name": name,
+                "title": load.scenario.title,
+                "jobs": load.scenario.jobs,
+                "bytes_written": load.scenario.written,
+                "bytes_of_files": load.scenario.footprint,
+                "text": load.scenario.text,
+            }
+            for name, load in scenarios.items()
+        ],
+    }
+
+
+def describe(machine: Machine, fio: str, boots: Sequence[dict[str, Any]], loads: Sequence[Load]) -> dict[str, Any]:
     """All that somebody needs who wants to repeat the run. Boots that were cut short know less."""
     begun = [boot for boot in boots if boot["guest"]]
     if len({boot["accelerator"] for boot in begun if "accelerator" in boot}) > 1:
         raise Failure("the boots had different accelerators; the run is not reported")
     first = next((boot for boot in begun if "accelerator" in boot), begun[0])
-    scenarios = list({load.scenario.name: load.scenario for load in loads}.values())
+    memory = sorted({boot["guest"]["memory"] for boot in begun})
     return {
-        "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
-        "revision": revision(),
+        "date": now(),
+        "revisions": list(dict.fromkeys(boot["revision"] for boot in boots if "revision" in boot)) or [revision()],
         "pairs": max(boot["pair"] for boot in boots),
         "variants": list(dict.fromkeys(boot["variant"] for boot in boots)),
         "kernel": first["guest"]["kernel"],
         "kernel_command_lines": {boot["variant"]: boot["guest"]["cmdline"] for boot in begun},
         "fio": fio,
         "qemu": first.get("qemu_version", "unknown"),
+        "qemu_deaths": sum(boot.get("qemu_deaths", 0) for boot in boots),
         "accelerator": first.get("accelerator", "unknown"),
         "cpus": first["guest"]["cpus"],
-        "memory": machine.mem,
-        "memory_seen_by_the_guest_bytes": first["guest"]["memory"],
-        "drive": machine.drive,
+        "memory": ", ".join(dict.fromkeys(load.mem for load in loads)),
+        "memory_seen_by_the_guests_bytes": memory,
+        "drives": ", ".join(dict.fromkeys(str(load.drive) for load in loads)),
         "counted": machine.counted,
-        "places": ", ".join(dict.fromkeys(load.place for load in loads)),
         "sampling_interval_seconds": machine.interval,
         "host_cpu": host_cpu(),
         "host_cpus": os.cpu_count(),
         "host_kernel": platform.release(),
         "host_load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
-        "modes": jobs.MODES,
-        "scenarios": [
-            {
-                "name": scenario.name,
-                "title": scenario.title,
-                "jobs": scenario.jobs,
-                "bytes_written": scenario.written,
-                "bytes_of_files": scenario.footprint,
-                "text": scenario.text,
-            }
-            for scenario in scenarios
-        ],
+        **describe_loads(loads),
     }

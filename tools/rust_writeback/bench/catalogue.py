@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every scenario: its job file, and the modes and file systems that it is run in."""
+"""Every scenario: its job file, the drive it runs on, and the modes and file systems that it is run in."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Failure
 from . import jobs
+from .drives import CLOUD, FAST, STREAM, Drive
 
 BARE = "device"
 """No file system: the block device itself."""
@@ -22,39 +23,62 @@ SCALE = "direct"
 
 ALL_MODES = (*COMPARED, SCALE)
 
+ENOUGH, LITTLE = "1G", "192M"
+"""Memory of a guest: as much as the load needs, or less than its files."""
+
 
 @dataclass(frozen=True)
 class Entry:
     """A scenario as it is run. Loads that use the files of the one before them follow it."""
 
     name: str
-    modes: tuple[str, ...] = ALL_MODES
+    modes: tuple[str, ...] = COMPARED
     places: tuple[str, ...] = FILE_SYSTEMS
+    drive: Drive = CLOUD
+    mem: str = ENOUGH
     memory_share: int = 0
     """a memory cgroup holds the load, with this fraction of what is written"""
+    touched: float = 0.0
+    """the share of the memory that a task beside the load keeps using"""
+    sysctls: dict[str, int] = field(default_factory=dict, hash=False)
+    """settings of /proc/sys for as long as the load runs"""
     counts: bool = False
     """bios that are completed in a task are counted inside the kernel, which slows them a little"""
+    only_appends: bool = False
+    """it has no reason to read from the drive what it has written"""
 
 
 CATALOGUE = (
-    Entry("sequential"),
-    Entry("random"),
-    Entry("sequential-read"),
-    Entry("random-read"),
-    Entry("writers-4"),
-    Entry("writers-32"),
-    Entry("noisy"),
-    Entry("mixed", ("dontcache",)),
-    Entry("competing", COMPARED),
-    Entry("device-read", COMPARED, (BARE,)),
-    Entry("device-write-memcg", COMPARED, (BARE,), memory_share=4),
-    Entry("depth-1", COMPARED, PLACES),
-    Entry("depth-1-counts", ("dontcache",), ("xfs", BARE), counts=True),
+    Entry("sequential", ALL_MODES, drive=STREAM),
+    Entry("random", ALL_MODES),
+    Entry("small-4k"),
+    Entry("small-64k"),
+    Entry("append", only_appends=True),
+    Entry("append-paced", only_appends=True),
+    Entry("paced"),
+    Entry("tree"),
+    Entry("temp"),
+    Entry("compaction"),
+    Entry("memory", drive=STREAM, touched=0.75),
+    Entry("capped", sysctls={"vm/dirty_background_bytes": 32 << 20, "vm/dirty_bytes": 64 << 20}),
+    Entry("writers-4", ALL_MODES, drive=STREAM),
+    Entry("writers-32", ALL_MODES, drive=STREAM),
+    Entry("competing", drive=STREAM),
+    Entry("sequential-read", ALL_MODES, drive=STREAM, mem=LITTLE),
+    Entry("random-read", ALL_MODES, drive=STREAM, mem=LITTLE),
+    Entry("noisy", ALL_MODES, drive=STREAM, mem=LITTLE),
+    Entry("mixed", ("dontcache",), drive=STREAM, mem=LITTLE),
+    Entry("device-read", places=(BARE,), drive=STREAM, mem=LITTLE),
+    Entry("device-write-memcg", places=(BARE,), drive=STREAM, mem=LITTLE, memory_share=4),
+    Entry("depth-1", places=PLACES, drive=FAST),
+    Entry("depth-1-counts", ("dontcache",), ("xfs", BARE), drive=FAST, counts=True),
 )
 
 NAMES = tuple(entry.name for entry in CATALOGUE)
 
-SHORT = ("sequential", "random", "writers-4", "writers-32")
+SHORT = tuple(
+    f"{name}/xfs/{mode}" for name in ("small-4k", "append", "paced", "random") for mode in ("buffered", "dontcache")
+)
 """What make run runs."""
 
 
@@ -65,13 +89,24 @@ class Load:
     scenario: jobs.Scenario
     mode: str
     place: str
-    memory_max: int = 0
-    counts: bool = False
+    drive: Drive
+    mem: str
+    entry: Entry
+
+    @property
+    def memory_max(self) -> int:
+        """The limit of the memory cgroup around it; 0 for none."""
+        return self.scenario.written // self.entry.memory_share if self.entry.memory_share else 0
 
     @property
     def moved(self) -> int:
         """The bytes that the jobs that know their end read or write."""
         return sum(section.bytes for section in self.scenario.sections)
+
+    @property
+    def reads_only(self) -> bool:
+        """Does it write nothing?"""
+        return all(section.reads for section in self.scenario.sections)
 
     @property
     def name(self) -> str:
@@ -84,15 +119,13 @@ def select(
 ) -> list[Load]:
     """The loads of one place, mode by mode, with scenarios in the catalogue's order."""
     entries = [entry for entry in CATALOGUE if entry.name in names and place in entry.places]
-    scenarios = {entry.name: jobs.read(folder / f"{entry.name}.fio", factor) for entry in entries}
-    loads = []
-    for mode in modes:
-        for entry in entries:
-            if mode in entry.modes:
-                scenario = scenarios[entry.name]
-                limit = scenario.written // entry.memory_share if entry.memory_share else 0
-                loads.append(Load(scenario, mode, place, limit, entry.counts))
-    return loads
+    scenarios = {entry.name: jobs.read(jobs.find(entry.name, folder), factor) for entry in entries}
+    return [
+        Load(scenarios[entry.name], mode, place, entry.drive, entry.mem, entry)
+        for mode in modes
+        for entry in entries
+        if mode in entry.modes
+    ]
 
 
 def matrix(only: Sequence[str] = (), folder: Path = jobs.FOLDER) -> list[Load]:
@@ -112,3 +145,14 @@ def _matches(name: str, pattern: str) -> bool:
     """A pattern may stop after the scenario, or after the place."""
     parts = name.split("/")
     return any(fnmatch.fnmatchcase("/".join(parts[:count]), pattern) for count in (1, 2, 3))
+
+
+def in_turn(loads: Sequence[Load], pair: int) -> list[Load]:
+    """The order in which a pair runs them: which mode comes first alternates.
+
+    Within a mode the catalogue's order stays, for a load may use the files of the one before it.
+    """
+    modes = list(dict.fromkeys(load.mode for load in loads))
+    if pair % 2 == 0:
+        modes.reverse()
+    return [load for mode in modes for load in loads if load.mode == mode]

@@ -21,10 +21,11 @@ from rich.table import Table
 
 from ..errors import Failure, run_main
 from . import report, stats, summary, table
+from .catalogue import COMPARED
 from .variants import title
 
-CHOSEN = (summary.MAIN, "p99", "peak_dirty", "cached_after", "switches", "work")
-MATTERS = ("kernel", "accelerator", "cpus", "memory", "drive", "fio", "qemu", "host_cpu")
+CHOSEN = (summary.MAIN, "p99", "write_size", "peak_dirty", "cached_after", "switches", "work")
+MATTERS = ("kernel", "accelerator", "cpus", "memory", "drives", "fio", "qemu", "host_cpu")
 """What of two setups should be alike."""
 
 Key = tuple[str, str, str]
@@ -46,13 +47,14 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def figures(document: dict[str, Any]) -> dict[Key, dict[str, Any]]:
-    """The summary by scenario, place and mode."""
-    return {(group["scenario"], group["place"], group["mode"]): group["figures"] for group in document["summary"]}
+    """The summary by scenario, place and mode; for DONTCACHE beside buffered the core has the mode's place."""
+    groups = [*document["beside"], *document["summary"]]  # on one kernel the second has all of the first
+    return {(group["scenario"], group["place"], group["mode"]): group["figures"] for group in groups}
 
 
 def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[list[str]]:
     """A row for each variant and each ratio of what both results have."""
-    variants = [name for name in a["setup"]["variants"] if name in b["setup"]["variants"]]
+    cores = [name for name in a["setup"]["variants"] if name in b["setup"]["variants"]]
     of_a, of_b = figures(a), figures(b)
     both = counted(a) and counted(b)
     result = []
@@ -61,7 +63,8 @@ def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[li
             one, two = of_a[key].get(metric), of_b.get(key, {}).get(metric)
             if not one or not two:
                 continue
-            where = [*key, f"{metric}, {one['unit']}".removesuffix(", ")]
+            where = [*key[:2], title(key[2]), f"{metric}, {one['unit']}".removesuffix(", ")]
+            variants = cores if any(core in one for core in cores) else list(COMPARED)
             for variant in variants:
                 if variant in one and variant in two:
                     change = _change(one[variant], two[variant]) if both else ""
@@ -91,14 +94,19 @@ def _exact(ratio: dict[str, Any]) -> bool:
 def _text(ratio: dict[str, Any]) -> str:
     if _exact(ratio):
         return f"{ratio['estimate']:.3f}"
-    interval = "one pair" if ratio["low"] is None else f"{ratio['low']:.2f}-{ratio['high']:.2f}"
-    return f"{ratio['estimate']:.2f} ({interval})"
+    if ratio["low"] is None:
+        return f"{ratio['estimate']:.2f} (one pair)"
+    if ratio["kind"] == "difference":
+        return f"{ratio['estimate']:+.3g} ({ratio['low']:+.3g} to {ratio['high']:+.3g})"
+    return f"{ratio['estimate']:.2f} ({ratio['low']:.2f}-{ratio['high']:.2f})"
 
 
 def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
     """Intervals that do not meet differ; of others nothing is known."""
     if a["low"] is None or b["low"] is None:
         return "one pair"
+    if a["kind"] != b["kind"]:
+        return "a ratio and a difference"
     if _exact(a) or _exact(b):
         return "counted"
     if a["high"] < b["low"]:
@@ -144,7 +152,7 @@ def main(arguments: list[str]) -> int:
     show(found)
     for name, folder, document in zip("AB", options.folders, (a, b), strict=True):
         setup = document["setup"]
-        print(f"{name}: {folder}, {setup['date']}, revision {setup['revision']}, {table.many('pair', setup['pairs'])}")
+        print(f"{name}: {folder}, {setup['date']}, revision {', '.join(setup['revisions'])}, {table.many('pair', setup['pairs'])}")
     for line in differences(a, b):
         print(f"not alike: {line}")
     if counted(a) and counted(b):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make bench: every scenario in every mode and place, until the intervals are narrow."""
+"""make bench: every scenario in every mode and place, on every core."""
 
 from __future__ import annotations
 
@@ -10,26 +10,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from .. import kernel, machine, paths, steps
+from .. import machine, paths, steps
 from .. import vm as virtual
 from ..errors import Failure, run_main
 from ..progress import Bar
 from ..vmoptions import amount
-from . import boots, catalogue, jobs, journal, report, results, sim, stats, summary, table, variants
-
-FEWEST_PAIRS, MOST_PAIRS = 3, 10
-"""An interval over two pairs can be narrow by chance."""
+from . import boots, catalogue, drives, jobs, journal, native, report, results, sim, stats, summary, table, variants
 
 MOST_CPUS = 16
 """They take turns, so more would only be slower."""
-
-TABLES: report.Tables = (
-    ("What the loads did", summary.SHORT),
-    ("What they cost", summary.COSTS),
-    ("What the kernel counted", summary.COUNTS),
-)
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,97 +33,89 @@ class Parser(argparse.ArgumentParser):
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line of the benchmark."""
     parser = Parser(prog="bench", description=__doc__, allow_abbrev=False)
+    profiles = ", ".join(drives.PROFILES)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
     parser.add_argument("--variants", default="c,rust", help="what is compared with the first (default: %(default)s)")
-    parser.add_argument("--pairs", type=int, help=f"boots of each variant (up to {MOST_PAIRS}; 1 with --sim)")
-    parser.add_argument("--mem", default="192M", help="memory of the guest (default: %(default)s)")
-    parser.add_argument("--bps", help=f"bytes a second that the drive takes (default: {boots.Machine.bps})")
-    parser.add_argument("--iops", help="requests a second that the drive takes (default: any number)")
+    parser.add_argument("--pairs", type=int, help="boots of each variant (default: 10; 1 with --sim)")
+    parser.add_argument("--drive", help=f"all loads on this drive: {profiles}, or limits like bps=1G,iops=600")
+    parser.add_argument("--mem", help="memory of the guest (default: as each load says)")
     parser.add_argument("--sim", nargs="?", const="1", metavar="1", help="count instructions instead of seconds")
+    parser.add_argument("--native", nargs="?", const="1", metavar="1", help="in user-mode Linux, on the real CPU")
     parser.add_argument("--quick", nargs="?", const="1", metavar="1", help="with --sim: a few loads only")
-    parser.add_argument("--cpus", type=int, help=f"with --sim: CPUs that take turns (default: {sim.Simulated.cpus})")
+    parser.add_argument("--cpus", type=int, help="CPUs of the guest")
     parser.add_argument("--repeat", action="store_true", help="with --sim: run a load twice and compare every figure")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, touch nothing")
-    parser.add_argument("--report", type=Path, help="where the report goes (build/bench; build/sim with --sim)")
+    parser.add_argument("--report", type=Path, help="where the report goes (below build/: bench, sim or native)")
     options = parser.parse_args(arguments)
-    if options.pairs is not None and options.pairs < 1:
-        raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
-    for name in ("mem", "bps", "iops"):
-        try:
-            amount(getattr(options, name) or "1")
-        except ValueError as error:
-            raise Failure(f"--{name} {error} is no amount; give a number, with K, M, G or T behind it if you like", 2) from None
-    for name in ("sim", "quick"):
+    for name in ("sim", "native", "quick"):
         if getattr(options, name) not in (None, "1"):
             raise Failure(f"{name.upper()}={getattr(options, name)}: it is 1, or left out", 2)
-    if options.sim:
-        _check_sim(options)
-    elif options.quick or options.repeat or options.cpus is not None:
-        raise Failure("QUICK=1, --cpus and --repeat are for the simulation; add SIM=1 or --sim", 2)
+    options.drive = drives.parse(options.drive) if options.drive else None
+    check_pairs(options.pairs)
+    _check_amounts(options)
+    if options.sim and options.native:
+        raise Failure("SIM=1 counts, NATIVE=1 measures; give one or the other", 2)
+    if not options.sim and (options.quick or options.repeat):
+        raise Failure("QUICK=1 and --repeat are for the simulation; add SIM=1 or --sim", 2)
+    if options.quick and options.only:
+        raise Failure("QUICK=1 is a selection of its own; leave it or --only out", 2)
     return options
 
 
-def _check_sim(options: argparse.Namespace) -> None:
-    """What makes no sense where nothing is timed."""
-    if options.bps is not None or options.iops is not None:
-        raise Failure("the simulation's drive has a fixed latency and no other limit; leave --bps and --iops out", 2)
+def check_pairs(pairs: int | None) -> None:
+    """A number of pairs has to be one."""
+    if pairs is not None and pairs < 1:
+        raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
+
+
+def _check_amounts(options: argparse.Namespace) -> None:
+    try:
+        amount(options.mem or "1G")
+    except ValueError:
+        raise Failure(f"--mem {options.mem} is no amount; give a number with M or G behind it", 2) from None
     if options.cpus is not None and not 1 <= options.cpus <= MOST_CPUS:
         raise Failure(f"--cpus takes 1 to {MOST_CPUS}", 2)
-    if options.quick and options.only:
-        raise Failure("QUICK=1 is a selection of its own; leave it or --only out", 2)
 
 
 @dataclass
 class Bench:
-    """A benchmark under way."""
+    """A benchmark under way. How many pairs there are is settled before the first."""
 
     vm: boots.Machine
     loads: list[catalogue.Load]
     compared: list[variants.Variant]
-    limit: int
+    pairs: int
     done: list[boots.Boot] = field(default_factory=list)
     measurements: list[results.Measurement] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     deadly: set[str] = field(default_factory=set)
     """loads that took a guest with them, which is once too often"""
 
-    def seconds(self, loads: Sequence[catalogue.Load]) -> float:
+    def seconds(self) -> float:
         """How long one pair of boots may take."""
-        return len(self.compared) * self.vm.seconds(loads)
+        return len(self.compared) * self.vm.seconds(self.loads)
 
     @property
     def exact(self) -> bool:
         """Does one boot say all, so that there is nothing to repeat?"""
-        return self.vm.counted and self.limit == 1
+        return self.vm.counted and self.pairs == 1
 
-    def groups(self, metrics: Sequence[summary.Metric]) -> list[summary.Group]:
-        """The figures so far."""
-        ratio = stats.exact_ratio if self.exact else stats.paired_ratio
-        return summary.summarize(self.measurements, metrics, True, ratio)
+    @property
+    def compare(self) -> summary.RatioOf:
+        """How two series of figures are compared."""
+        return stats.counted if self.exact else stats.paired
 
-    def open(self) -> list[catalogue.Load]:
-        """The loads that need more pairs."""
-        loads = [load for load in self.loads if load.name not in self.deadly]
-        if not self.done:
-            return loads
-        groups = self.groups(summary.SHORT[:1])
-        return [load for load in loads if not self._settled(load, groups)]
-
-    def _settled(self, load: catalogue.Load, groups: Sequence[summary.Group]) -> bool:
-        """Narrow in every section and for every variant, or not to be had at all."""
-        for group in groups:
-            if group.scenario.partition(": ")[0] == load.scenario.name and group.key[1:] == (load.place, load.mode):
-                ratios = [group.cell(summary.MAIN).ratios.get(variant.name) for variant in self.compared[1:]]
-                if not all(ratio and ratio.pairs >= FEWEST_PAIRS and ratio.narrow for ratio in ratios):
-                    return False
-        return True
+    def ordered(self) -> list[results.Measurement]:
+        """The measurements in the order of the catalogue and of the variants."""
+        return results.in_order(self.measurements, self.loads, self.compared)
 
     def pair(self, number: int, kept: journal.Journal, bar: Bar) -> None:
-        """Boot every variant once for all that is left to measure."""
-        for together in self.vm.share_out(self.open()):
-            planned = results.plan(together)
-            for variant in self.compared:
-                self._boot(boots.Boot(number, variant, together[0].place, planned), kept, bar)
+        """Boot every variant once; which one is first, and which mode, alternates."""
+        left = [load for load in self.loads if load.name not in self.deadly]
+        for together in self.vm.share_out(left):
+            planned = results.plan(catalogue.in_turn(together, number))
+            for variant in self.compared if number % 2 else self.compared[::-1]:
+                self._boot(boots.Boot(number, variant, planned), kept, bar)
 
     def _boot(self, boot: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
         """Run all steps. What comes after a load that took the guest with it gets a new guest."""
@@ -157,6 +140,8 @@ class Bench:
             try:
                 boots.run(self.vm, boot, bar)
             except virtual.VmFailure as failure:
+                if failure.qemu_died:
+                    raise
                 # What it had finished counts, and the others go on.
                 dead = True
                 self.problems.append(f"{boot.title}, {boot.place}: {failure}")
@@ -168,64 +153,48 @@ class Bench:
         return dead
 
     def run(self, kept: journal.Journal) -> None:
-        """Pair after pair, until nothing is open or the limit is reached.
-
-        A kernel without the core that is asked for ends it: another boot would not have it either.
-        """
+        """Pair after pair."""
         booted = len(self.vm.share_out(self.loads))
-        total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2 * booted)
+        total = self.pairs * len(self.compared) * (len(self.loads) + 2 * booted)
         with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
-            for number in range(1, self.limit + 1):
-                if not self.open():
-                    break
-                try:
-                    self.pair(number, kept, bar)
-                except Failure as failure:
-                    if not self.measurements:
-                        raise
-                    self.problems.append(str(failure))
-                    break
+            for number in range(1, self.pairs + 1):
+                self.pair(number, kept, bar)
 
-    def notes(self) -> list[str]:
-        """Why it ended where it did, and what is missing."""
-        left = [load.name for load in self.open()]
-        groups = self.groups(summary.SHORT[:1])
-        measured = {(group.scenario.partition(": ")[0], *group.key[1:]) for group in groups}
+    def notes(self, known: Sequence[dict[str, Any]]) -> list[str]:
+        """What is missing, and what else there is to know."""
+        measured = {(m.scenario.partition(": ")[0], m.place, m.mode) for m in self.measurements}
         missing = [load.name for load in self.loads if (load.scenario.name, load.place, load.mode) not in measured]
-        narrow = len(self.loads) - len({*left, *missing, *self.deadly})
-        notes = [] if self.exact else [
-            f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in {narrow} of"
-            f" {table.many('load', len(self.loads))}."
-        ]
-        if left and not self.exact:
-            notes.append(f"Stopped at the limit of {table.many('pair', self.limit)}: {', '.join(left)}.")
-        if missing:
-            notes.append(f"Nothing could be measured of {', '.join(missing)}.")
+        notes = [f"Nothing could be measured of {', '.join(missing)}."] if missing else []
+        notes += [*results.needless_reads(self.measurements, self.loads), *boots.told_deaths(known)]
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
 
 def plan(options: argparse.Namespace) -> Bench:
     """What the command line asks for."""
     compared = variants.parse(options.variants)
-    vm: boots.Machine
-    if not options.sim:
-        vm = boots.Machine(mem=options.mem, bps=options.bps or boots.Machine.bps, iops=options.iops)
-        return Bench(vm, catalogue.matrix(options.only), compared, options.pairs or MOST_PAIRS)
-    chosen = options.only or (sim.REPEATED if options.repeat and not options.quick else ())
-    loads = sim.select(sim.QUICK if options.quick else chosen)
-    vm = sim.Simulated(mem=options.mem, cpus=options.cpus or sim.Simulated.cpus)
-    return Bench(vm, loads, compared, options.pairs or 1)
+    vm: boots.Machine = boots.Machine()
+    only = options.only
+    if options.sim:
+        vm = sim.Simulated()
+        only = sim.QUICK if options.quick else only or (sim.REPEATED if options.repeat else ())
+    elif options.native:
+        vm = native.Native()
+    if options.cpus:
+        vm = replace(vm, cpus=options.cpus)
+    loads = vm.select(catalogue.matrix(only), options.drive)
+    if options.mem:
+        loads = [replace(load, mem=options.mem) for load in loads]
+    return Bench(vm, loads, compared, options.pairs or vm.pairs)
 
 
 def announce(bench: Bench) -> None:
     """What will run, and how long it will take."""
-    fewest = min(FEWEST_PAIRS, bench.limit)
-    minutes = (round(number * bench.seconds(bench.loads) / 60) for number in (fewest, bench.limit))
+    minutes = round(bench.pairs * bench.seconds() / 60)
     names = ", ".join(variants.title(variant.name) for variant in bench.compared)
-    pairs = f"{table.many('pair', fewest, bench.limit)} of boots"
+    pairs = f"{table.many('pair', bench.pairs)} of boots"
     length = "counted in instructions, one boot each" if bench.exact else pairs
     what = f"{table.many('load', len(bench.loads))} on {names}: {length}"
-    print(f"{what}, about {table.many('minute', *minutes)}", file=sys.stderr, flush=True)
+    print(f"{what}, about {table.many('minute', max(1, minutes))}", file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str]) -> int:
@@ -233,26 +202,54 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     options = parse(arguments)
     bench = plan(options)
-    bench.vm.check([load.scenario for load in bench.loads])
-    folder = options.report or paths.BUILD / ("sim" if options.sim else "bench")
     announce(bench)
     if options.dry_run:
         for load in bench.loads:
-            print(f"{load.name}: {load.scenario.title}, {load.moved / 1e6:.0f} MB")
+            print(f"{load.name}, {load.drive}: {load.scenario.title}, {load.moved / 1e6:.0f} MB")
         return 0
+    if options.repeat:
+        bench.vm.ensure()
+        with steps.only_one("bench"):
+            sim.repeat(bench.vm, bench.loads, bench.compared)
+        return 0
+    command = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
+    return carry_out(bench, options.report or paths.BUILD / bench.vm.report, command)
+
+
+def carry_out(bench: Bench, folder: Path, command: str) -> int:
+    """Build, measure what was not measured yet, and report; a benchmark that is finished begins anew next time."""
     fio = jobs.require_uncached()
-    kernel.ensure()
+    bench.vm.ensure()
     begin = time.monotonic()
     with steps.only_one("bench"):
-        if options.repeat:
-            sim.repeat(bench.vm, bench.loads, bench.compared)
-            return 0
-        key = journal.fingerprint(bench.vm, bench.loads, bench.compared, paths.BZIMAGE)
-        bench.run(journal.Journal(folder / "raw", key))
-        return finish(bench, folder, fio, arguments, begin)
+        key = journal.fingerprint(bench.vm, bench.loads, bench.compared, bench.pairs)
+        kept = journal.Journal(folder / "raw", key)
+        bench.run(kept)
+        status = finish(bench, folder, fio, command, begin)
+        kept.close()
+        return status
 
 
-def finish(bench: Bench, folder: Path, fio: str, arguments: Sequence[str], begin: float) -> int:
+def tables_of(
+    groups: Sequence[summary.Group], beside: Sequence[summary.Group], counted: bool = False
+) -> list[table.Table]:
+    """The tables of a report, with the columns that there are figures for."""
+    more = (summary.WORK,) if counted else ()
+    about = [
+        table.Beside("DONTCACHE beside buffered", beside, (*summary.BESIDE, *more)),
+        table.Table("What the loads did", groups, summary.SHORT),
+        table.Table("What they cost", groups, (*more, *summary.COSTS)),
+        table.Table("What the kernel counted", groups, summary.COUNTS),
+    ]
+    tables = [replace(one, metrics=[m for m in one.metrics if _there(one.groups, m)]) for one in about]
+    return [one for one in tables if one.rows()]
+
+
+def _there(groups: Sequence[summary.Group], metric: summary.Metric) -> bool:
+    return any(cell.values for group in groups for cell in group.cells if cell.metric == metric)
+
+
+def finish(bench: Bench, folder: Path, fio: str, command: str, begin: float) -> int:
     """Tell what there is to tell; partial results are told, but are no success."""
     for problem in dict.fromkeys(bench.problems):
         print(f"partial: {problem}", file=sys.stderr)
@@ -260,20 +257,17 @@ def finish(bench: Bench, folder: Path, fio: str, arguments: Sequence[str], begin
         raise Failure("nothing could be measured; the lines above say why")
     known = [boot.known() for boot in bench.done]
     setup = boots.describe(bench.vm, fio, known, bench.loads)
-    setup["command"] = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
+    setup["command"] = command
     setup["seconds"] = round(time.monotonic() - begin)
+    measurements = bench.ordered()
     costs = (summary.WORK, *summary.COSTS) if bench.vm.counted else summary.COSTS
-    groups = bench.groups((*summary.SHORT, *costs, *summary.COUNTS))
-    tables = [(heading, costs if metrics is summary.COSTS else metrics) for heading, metrics in TABLES]
-    tables = [(heading, metrics) for heading, metrics in tables if table.rows(groups, metrics)]
-    for heading, metrics in tables:
-        print(f"{heading}:")
-        table.show(groups, metrics)
-    words = bench.vm.words
-    print(words.legend)
-    for line in [*summary.verdicts(groups, words.pairs_of), *bench.notes()]:
-        print(line)
-    report.write(folder, setup, known, bench.measurements, groups, tables, bench.notes(), words)
+    groups = summary.summarize(measurements, (*summary.SHORT, *costs, *summary.COUNTS), bench.compare)
+    more = (summary.WORK,) if bench.vm.counted else ()
+    beside = summary.beside(measurements, (*summary.BESIDE, *more), bench.compare)
+    tables = tables_of(groups, beside, bench.vm.counted)
+    told = report.Report(setup, known, measurements, groups, beside, tables, bench.notes(known), bench.vm.words)
+    report.show(told)
+    report.write(folder, told)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
     print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
     return 1 if bench.problems else 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make bench TARGET=...: the same loads on the machine's own kernel and drive, without a guest.
 
-A round runs every load once. The kernel has one core, chosen when it was booted,
-or none of ours at all, so that the modes are what is compared; with the Rust core
-its policies can be. Nothing is written but a folder that was made for this, or a
+A round runs every load once; which mode comes first alternates. The kernel has one
+core, chosen when it was booted, or none of ours at all, so that the modes are what is
+compared; with the Rust core its policies can be. Nothing is written but a folder that was made for this, or a
 device that was given away.
 """
 
@@ -24,11 +24,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .. import machine, paths, steps
+from .. import guest, machine, paths, steps
 from ..errors import Failure, run_main
 from ..progress import Bar
-from . import boots, catalogue, jobs, journal, report, results, stats, summary, table, target, variants
-from .full import FEWEST_PAIRS, TABLES, Parser
+from . import boots, catalogue, jobs, journal, report, results, summary, table, target, variants
+from .drives import Drive
+from .full import Parser, check_pairs, tables_of
 from .target import Target
 
 FACTOR = 8
@@ -55,11 +56,8 @@ class Words(report.Words):
     heading = "DONTCACHE writeback on real hardware"
     pairs_of = "runs"
     legend = (
-        "MB/s: 10^6 bytes a second until fio had handed all over, geometric mean over the rounds; with sync: until"
-        " the drive had all of it. p50, p99, p99.9: completion latency, from the histograms of all jobs and rounds"
-        " added up. peak dirty: most dirty memory of the whole machine seen in samples, geometric mean. cached"
-        " after: of the files, in the page cache after sync, in the worst round."
-        " A/B: geometric mean of the ratios within the rounds, with its 95 % interval."
+        report.Words.legend.replace("boot", "round")
+        + " peak dirty is of the whole machine. A/B: as Rust/C, within the rounds."
     )
 
     def __init__(self) -> None:
@@ -90,14 +88,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="bench-target", description=__doc__, allow_abbrev=False)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
     parser.add_argument("--variants", help="with the Rust core: policies to compare, such as rust,rust-inline")
-    parser.add_argument("--pairs", type=int, default=10, help="rounds at most (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=10, help="rounds (default: %(default)s)")
     parser.add_argument("--size", default=str(FACTOR), help="times the job files' sizes (default: %(default)s)")
     parser.add_argument("--destructive", nargs="?", const="1", metavar="1", help="write over a block device")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, run nothing")
     parser.add_argument("--report", type=Path, default=target.REPORT, help="where the report goes")
     options = parser.parse_args(arguments)
-    if options.pairs < 1:
-        raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
+    check_pairs(options.pairs)
     if options.destructive not in (None, "1"):
         raise Failure(f"DESTRUCTIVE={options.destructive}: it is 1, or left out", 2)
     if not options.size.isdigit() or not int(options.size):
@@ -125,7 +122,8 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
     # A file system that the catalogue does not know runs the loads that all of them do.
     place = where.place if where.place in catalogue.PLACES else "ext4"
     loads = catalogue.select(place, catalogue.ALL_MODES, catalogue.NAMES, jobs.FOLDER, factor)
-    chosen = catalogue.matching([replace(load, place=where.place) for load in loads], only)
+    drive = Drive("target")
+    chosen = catalogue.matching([replace(load, place=where.place, drive=drive) for load in loads], only)
     left_out = ["CPU of workers: the build root has process numbers of its own, in which no kernel thread is seen"]
     if not target.active_core():
         left_out.append("the counter, after a load and while it runs: no core of ours, or only root may look at it")
@@ -134,11 +132,13 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
     counts = bool(target.active_core()) and target.can_count()
     for name, there, text in (
         ("counts", counts, "what the kernel counts of bios: it takes a core of ours, and root"),
-        ("memory_max", target.can_limit_memory(), "the load in a memory cgroup: none can be made in the root group"),
+        ("memory_share", target.can_limit_memory(), "the load in a memory cgroup: none can be made in the root group"),
+        ("touched", False, "the load beside a task that uses three quarters of the memory: that is the machine's own"),
+        ("sysctls", False, "the load with other limits of dirty memory: these are the machine's own"),
     ):
-        if not there and any(getattr(load, name) for load in chosen):
+        if not there and any(getattr(load.entry, name) for load in chosen):
             left_out.append(text)
-            chosen = [load for load in chosen if not getattr(load, name)]
+            chosen = [load for load in chosen if not getattr(load.entry, name)]
     if not chosen:
         raise Failure(f"nothing is left to run ({'; '.join(left_out)})", 2)
     return chosen, left_out
@@ -151,7 +151,7 @@ class Hardware:
     where: Target
     loads: list[catalogue.Load]
     compared: list[variants.Variant]
-    limit: int
+    pairs: int
     factor: int
     left_out: list[str] = field(default_factory=list)
     rounds: list[boots.Boot] = field(default_factory=list)
@@ -168,46 +168,33 @@ class Hardware:
     def shown(self) -> list[results.Measurement]:
         """The measurements as the tables have them: what is compared is the variant."""
         if not self.by_mode:
-            return self.measurements
-        return [replace(m, variant=m.mode, mode=variants.KERNEL) for m in self.measurements]
+            return self.ordered()
+        return [replace(m, variant=m.mode, mode=variants.KERNEL) for m in self.ordered()]
 
     def seconds(self, rate: float) -> float:
         """How long a round may take."""
-        return len(self.compared) * sum(SETTLE_SECONDS + load.moved / rate for load in self.loads)
+        took = (max(load.moved / rate, load.scenario.paced_seconds) for load in self.loads)
+        return len(self.compared) * (SETTLE_SECONDS * len(self.loads) + sum(took))
 
     def written(self) -> int:
         """The bytes that a round writes, files to be read among them."""
-        scenarios = [load.scenario for load in self.loads]
-        return len(self.compared) * sum(scenario.written + sum(scenario.needs.values()) for scenario in scenarios)
+        return len(self.compared) * sum(load.scenario.at_most_written for load in self.loads)
 
-    def open(self) -> list[catalogue.Load]:
-        """The loads that need another round."""
-        loads = [load for load in self.loads if load.name not in self.given_up]
-        if not self.measurements:
-            return loads
-        groups = summary.summarize(self.shown(), summary.SHORT[:1], partial=True)
-        return [load for load in loads if not self._settled(load, groups)]
-
-    def _settled(self, load: catalogue.Load, groups: Sequence[summary.Group]) -> bool:
-        """Narrow in every section, against everything it is compared with."""
-        for group in groups:
-            if group.scenario.partition(": ")[0] == load.scenario.name and (self.by_mode or group.mode == load.mode):
-                cell = group.cell(summary.MAIN)
-                few = max(len(values) for values in cell.boots.values()) < FEWEST_PAIRS
-                if few or not all(ratio.narrow for ratio in cell.ratios.values()):
-                    return False
-        return True
+    def ordered(self) -> list[results.Measurement]:
+        """The measurements in the catalogue's order."""
+        return results.in_order(self.measurements, self.loads, self.compared)
 
     def run(self, kept: journal.Journal) -> None:
-        """Round after round, until nothing is open or the limit is reached."""
-        total = min(self.limit, FEWEST_PAIRS) * len(self.compared) * (len(self.loads) + 2)
+        """Round after round; which variant and which mode is first alternates."""
+        total = self.pairs * len(self.compared) * (len(self.loads) + 2)
         with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
-            for number in range(1, self.limit + 1):
-                planned = results.plan(self.open())
-                if not planned:
+            for number in range(1, self.pairs + 1):
+                left = [load for load in self.loads if load.name not in self.given_up]
+                if not left:
                     break
-                for variant in self.compared:
-                    self._round(boots.Boot(number, variant, self.where.place, planned), kept, bar)
+                planned = results.plan(catalogue.in_turn(left, number))
+                for variant in self.compared if number % 2 else self.compared[::-1]:
+                    self._round(boots.Boot(number, variant, planned), kept, bar)
 
     def _round(self, one: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
         if kept.has(one):
@@ -218,7 +205,7 @@ class Hardware:
             if status not in (0, 1):
                 self.problems.append(f"round {one.pair}: the driver ended with status {status}: {said}")
             else:
-                one.facts = {"seconds": round(time.monotonic() - begin, 1)}
+                one.facts = {"seconds": round(time.monotonic() - begin, 1), **boots.made()}
             kept.save(one)
         lines = results.read_lines(one.output)
         found = results.sift(lines, one.steps, one.pair, one.variant, f"round {one.pair}")
@@ -245,37 +232,18 @@ class Hardware:
             "Files were taken out of the page cache by posix_fadvise(DONTNEED) before each load, and synced one by one:"
             " what else was cached stayed."
         )
-        left = self.open()
-        notes.append(
-            f"The ratio of the bandwidths has an interval narrower than {100 * stats.NARROW:.0f} % in"
-            f" {len(self.loads) - len(left) - len(self.given_up)} of {table.many('load', len(self.loads))}."
-        )
-        if left:
-            names = dict.fromkeys(load.scenario.name for load in left)
-            notes.append(f"Stopped at the limit of {table.many('round', self.limit)}: {', '.join(names)}.")
         if self.given_up:
             names = dict.fromkeys(load.name for load in self.loads if load.name in self.given_up)
             notes.append(f"Given up: {', '.join(names)}. What is over too soon takes a larger SIZE.")
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
-    def tables(self, groups: Sequence[summary.Group]) -> report.Tables:
-        """The tables, with the columns that there are figures for."""
-        present = {cell.metric.name for group in groups for cell in group.cells if cell.values}
-        tables = []
-        for heading, metrics in TABLES:
-            if metrics is summary.SHORT:
-                metrics = (summary.SHORT[0], summary.WITH_SYNC, *summary.SHORT[1:])
-            if chosen := [metric for metric in metrics if metric.name in present]:
-                tables.append((heading, chosen))
-        return tables
-
     def describe(self, fio: str) -> dict[str, Any]:
         """All that somebody needs who wants to repeat the run."""
         known = next(boot["guest"] for boot in map(boots.Boot.known, self.rounds) if boot["guest"])
-        scenarios = list({load.scenario.name: load.scenario for load in self.loads}.values())
+        facts = [one.facts for one in self.rounds if one.facts]
         return {
-            "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
-            "revision": boots.revision(),
+            "date": boots.now(),
+            "revisions": list(dict.fromkeys(one["revision"] for one in facts)) or [boots.revision()],
             "pairs": max(one.pair for one in self.rounds),
             "variants": list(dict.fromkeys(m.variant for m in self.shown())),
             "kernel": known["kernel"],
@@ -287,16 +255,11 @@ class Hardware:
             "memory": f"{known['memory'] / 2**30:.1f} GiB",
             "target": self.where.name,
             "drive": target.drive(self.where),
-            "places": self.where.place,
             "size_factor": self.factor,
             "sampling_interval_seconds": INTERVAL,
             "host_cpu": boots.host_cpu(),
             "host_load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
-            "modes": jobs.MODES,
-            "scenarios": [
-                {"name": s.name, "title": s.title, "jobs": s.jobs, "bytes_written": s.written, "text": s.text}
-                for s in scenarios
-            ],
+            **boots.describe_loads(self.loads),
         }
 
 
@@ -307,9 +270,12 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
     """
     output = bytearray()
     command = ["python3", "-B", "-m", "bench", results.to_text(plan)]
+    guest.ensure_load()
+    environment = {**os.environ, "PATH": f"{guest.LOAD.parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
             command,
+            env=environment,
             cwd=boots.DRIVER,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -334,12 +300,11 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
 
 def announce(bench: Hardware, rate: float) -> None:
     """What will run, what it writes, and how long it will take."""
-    fewest = min(FEWEST_PAIRS, bench.limit)
-    minutes, written = bench.seconds(rate) / 60, bench.written() / 1e9
+    minutes, written = bench.pairs * bench.seconds(rate) / 60, bench.pairs * bench.written() / 1e9
     print(
         f"{table.many('load', len(bench.loads))} on {bench.where.name} ({bench.where.place}):"
-        f" {table.many('round', fewest, bench.limit)},"
-        f" each about {minutes:.1f} minutes at {rate / 1e6:.0f} MB/s and up to {written:.1f} GB written",
+        f" {table.many('round', bench.pairs)}, in all about {minutes:.1f} minutes at {rate / 1e6:.0f} MB/s"
+        f" and up to {written:.1f} GB written",
         file=sys.stderr,
         flush=True,
     )
@@ -366,8 +331,9 @@ def main(arguments: list[str]) -> int:
     with steps.only_one("bench-target"):
         kept = journal.Journal(options.report / "raw", fingerprint(bench))
         bench.run(kept)
+        status = finish(bench, options.report, fio, arguments, begin)
         kept.close()
-        return finish(bench, options.report, fio, arguments, begin)
+        return status
 
 
 def command(bench: Hardware, arguments: Sequence[str]) -> str:
@@ -383,10 +349,8 @@ def command(bench: Hardware, arguments: Sequence[str]) -> str:
 
 def fingerprint(bench: Hardware) -> str:
     """What two rounds must have in common to be of one benchmark."""
-    driver = sorted((boots.DRIVER / "bench").glob("*.py"))
-    texts = [f"{load} {load.scenario.text}" for load in bench.loads]
-    names = repr([variant.name for variant in bench.compared])
-    return steps.digest(repr(bench.where), " ".join(os.uname()), platform.node(), names, *texts, *driver)
+    about = repr((bench.where, [variant.name for variant in bench.compared], bench.pairs))
+    return steps.digest(about, " ".join(os.uname()), platform.node(), *map(repr, bench.loads), *journal.driver())
 
 
 def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], begin: float) -> int:
@@ -398,16 +362,15 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     setup = bench.describe(fio)
     setup["command"] = command(bench, arguments)
     setup["seconds"] = round(time.monotonic() - begin)
-    groups = summary.summarize(bench.shown(), (*summary.FULL, summary.WITH_SYNC), partial=True)
-    tables, words = bench.tables(groups), Words()
-    for heading, metrics in tables:
-        print(f"{heading}:")
-        table.show(groups, metrics)
-    print(words.legend)
-    for line in [*summary.verdicts(groups, words.pairs_of), *bench.notes()]:
-        print(line)
     known = [one.known() for one in bench.rounds]
-    report.write(folder, setup, known, bench.shown(), groups, tables, bench.notes(), words)
+    shown = bench.shown()
+    groups = summary.summarize(shown, summary.FULL)
+    beside = summary.beside(bench.ordered())
+    told = report.Report(
+        setup, known, shown, groups, beside, tables_of(groups, beside), bench.notes(), Words()
+    )
+    report.show(told)
+    report.write(folder, told)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
     print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
     return 1 if bench.problems else 0

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fio job files: what they promise, and what fio says it did.
+"""The job files: what they promise, and what fio, or our own program, says it did.
 
 A job file is the only place where a load is described. It is read here too, so
 that a run with fewer jobs or fewer requests than the file promises is noticed.
+NAME.fio is fio's own. NAME.ini is of the same form and describes what fio cannot
+do; tools/guest/load.c does it, and tells it in fio's words.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import math
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from .. import paths
 from ..errors import Failure
 from . import histogram
 
-FOLDER = paths.TOOLS / "fio"
+FOLDER = paths.TOOLS / "loads"
 
 MODES: dict[str, dict[str, str]] = {
     "buffered": {"BENCH_DIRECT": "0", "BENCH_UNCACHED": "0"},
@@ -34,6 +36,9 @@ MODES: dict[str, dict[str, str]] = {
 LARGE = "large.data"
 """What ${BENCH_FILE} is called in a file system."""
 
+READER = "reader."
+"""What the files are called that our program's readers expect, with a number."""
+
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 ERRORS = {
@@ -42,6 +47,12 @@ ERRORS = {
     errno.EIO: "the device fails",
 }
 """What fio's errors mean to a run."""
+
+CLOCKS_MS = 2
+"""fio counts whole milliseconds, by a clock that is not the epoch's: so much may be missing between two times."""
+
+LATE, SOON_MS = 0.1, 20
+"""The part of a load's time that may be lost between its last write and the sync; of a short one, milliseconds."""
 
 FEWEST = 100
 """Requests without which a job that ends with the others has no latency to speak of."""
@@ -57,11 +68,17 @@ class Section:
     jobs: int
     ios_per_job: int | None
     """None: the jobs go on until the others have ended"""
+    smallest: int
     block: int
+    """the smallest and the largest request"""
     file_bytes: int
     files: int
     filename: str
     overwrites: bool
+    temporary: bool
+    """its files are removed before the end: what is written to them need not reach the drive"""
+    rate: int
+    """the bytes a second that all jobs are paced to; 0 for as fast as they can"""
     options: tuple[str, str]
     """direct and uncached, as the file has them"""
 
@@ -81,10 +98,14 @@ class Section:
         name = self.filename.replace("${BENCH_FILE}", LARGE)
         return [name.replace("$jobnum", str(number)) for number in range(self.files)]
 
+    def owns(self, name: str) -> bool:
+        """Is this file one of the section's? Our program's writers have all that nobody reads."""
+        return name in self.names if self.filename else not name.startswith(READER)
+
     @property
     def bytes(self) -> int:
-        """What all its jobs read or write together; nothing where they have no end of their own."""
-        return self.jobs * (self.ios_per_job or 0) * self.block
+        """What all its jobs read or write together, or about; nothing where they have no end of their own."""
+        return self.jobs * (self.ios_per_job or 0) * (self.smallest + self.block) // 2
 
     @property
     def footprint(self) -> int:
@@ -100,6 +121,12 @@ class Scenario:
     title: str
     text: str
     sections: tuple[Section, ...]
+    program: tuple[str, ...] = ()
+    """the words for our own program, with ${BENCH_DIRECTORY} in them and ${MODE}; fio runs the file if there are none"""
+
+    def command(self, mode: str) -> list[str]:
+        """What is run instead of fio, where anything is."""
+        return [word.replace("${MODE}", mode) for word in self.program]
 
     @property
     def jobs(self) -> int:
@@ -112,13 +139,24 @@ class Scenario:
         return sum(section.bytes for section in self.sections if not section.reads)
 
     @property
+    def paced_seconds(self) -> float:
+        """What the load takes at least because it does not run as fast as it can."""
+        return max((one.bytes / one.rate for one in self.sections if one.rate), default=0.0)
+
+    @property
+    def at_most_written(self) -> int:
+        """What may reach the drive, with the files to be read and those that are temporary."""
+        temporary = sum(section.rate for section in self.sections if section.temporary) * self.paced_seconds
+        return self.written + sum(self.needs.values()) + int(temporary)
+
+    @property
     def files(self) -> int:
-        """How many files there are afterwards."""
-        return sum(section.files for section in self._by_file())
+        """How many files there are afterwards, besides temporary ones."""
+        return sum(section.files for section in self._by_file() if not section.temporary)
 
     @property
     def footprint(self) -> int:
-        """The bytes of all files, which must not fit into the guest's memory."""
+        """The bytes of all files."""
         return sum(section.footprint for section in self._by_file())
 
     @property
@@ -138,18 +176,31 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What fio did in one section: all its jobs together."""
+    """What one section did: all its jobs together."""
 
-    fio: str
+    tool: str
     bytes: int
     ios: int
+    durable_ms: float
+    """from the first request of all jobs until all that they wrote was on the drive; of reads until the last had come"""
     runtime_ms: int
+    """from the first request of a job until its last one had returned, of the slowest job"""
     latency: histogram.Histogram
+    """of a request, from its preparation on: a buffered write is mostly done while it is submitted"""
+    syncs: histogram.Histogram
+    """of those fsync() that the load does along its way"""
+    extents: int | None
+    """of all files, where they were counted"""
     jobs: list[dict[str, Any]]
 
     @property
     def mb_per_s(self) -> float:
-        """10^6 bytes a second, over the time that the slowest job took."""
+        """10^6 bytes a second until all was durable."""
+        return self.bytes / 1e3 / self.durable_ms
+
+    @property
+    def handed_over_mb_per_s(self) -> float:
+        """The same until it was handed over to the kernel."""
         return self.bytes / 1e3 / self.runtime_ms
 
     @property
@@ -169,9 +220,15 @@ def size(text: str) -> int:
 
 
 def scaled(text: str, factor: int) -> str:
-    """The text of a job file with sizes that are so many times as large; what is a size is so by its name."""
-    size = re.compile(r"^((?:io_)?size)=(\d+)(?=[kmg]?$)", re.MULTILINE)
-    return size.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", text)
+    """The text of a job file with so many times as much to do; what says how much does so by its name."""
+    amount = re.compile(r"^((?:io_)?size|number_ios|files)=(\d+)(?=[kmg]?$)", re.MULTILINE)
+    return amount.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", text)
+
+
+def find(name: str, folder: Path = FOLDER) -> Path:
+    """The job file of a scenario."""
+    ours = folder / f"{name}.ini"
+    return ours if ours.exists() else folder / f"{name}.fio"
 
 
 def read(path: Path, factor: int = 1) -> Scenario:
@@ -180,39 +237,94 @@ def read(path: Path, factor: int = 1) -> Scenario:
     try:
         text = scaled(path.read_text(), factor)
         parser.read_string(text)
-        sections = tuple(_section(name, parser[name]) for name in parser.sections())
+        ours = path.suffix == ".ini"
+        parts = [parser[name] for name in parser.sections()]
+        sections = tuple((_our_section if ours else _section)(part) for part in parts)
         if not sections or len(sections) == 1 and sections[0].name != path.stem:
             raise ValueError(f"its jobs are called {' '.join(parser.sections()) or 'nothing'}")
         if all(section.ios_per_job is None for section in sections):
             raise ValueError("no job of it ends")
         title = "; ".join(section.title for section in sections)
-        return Scenario(name=path.stem, title=title, text=text, sections=sections)
+        program = _program(path.stem, parts) if ours else ()
+        return Scenario(path.stem, title, text, sections, program)
     except (OSError, KeyError, ValueError, configparser.Error) as error:
         reason = " ".join(str(error).split())
-        raise Failure(f"{path.name} is not a job file of ours ({reason}); see the others in tools/fio") from None
+        raise Failure(f"{path.name} is not a job file of ours ({reason}); see the others in tools/loads") from None
 
 
-def _section(name: str, job: configparser.SectionProxy) -> Section:
-    block = size(job["bs"])
+def _section(job: configparser.SectionProxy) -> Section:
+    smallest, _, block = job.get("bsrange", "").partition("-")
+    sizes = size(smallest or job["bs"]), size(block or job["bs"])
     total = size(job.get("io_size", job["size"]))
-    if total % block:
+    if "number_ios" not in job and total % sizes[1]:
         raise ValueError("its size is not a multiple of its block")
     if job["rw"] not in ("read", "randread", "write", "randwrite"):
         raise ValueError("a section either reads or writes")
     jobs = job.getint("numjobs", 1)
+    endless = job.getboolean("time_based", False) or "loops" in job
+    rate = size(job["rate"]) if "rate" in job else job.getint("rate_iops", 0) * sum(sizes) // 2
     return Section(
-        name=name,
+        name=job.name,
         title=job["description"],
         reads="read" in job["rw"],
         jobs=jobs,
-        ios_per_job=None if job.getboolean("time_based", False) else total // block,
-        block=block,
+        ios_per_job=None if endless else job.getint("number_ios", total // sizes[1]),
+        smallest=sizes[0],
+        block=sizes[1],
         file_bytes=size(job["size"]),
         files=jobs if "filename_format" in job else 1,
         filename=job.get("filename", job.get("filename_format", "")),
         overwrites=job.getboolean("overwrite", False),
+        temporary=job.getboolean("unlink_each_loop", False),
+        rate=jobs * rate,
         options=(job["direct"], job["uncached"]),
     )
+
+
+def file_sizes(files: int, smallest: int, largest: int) -> list[int]:
+    """What load.c gives its new files: powers of two, round and round."""
+    sizes = [smallest]
+    while sizes[-1] < largest:
+        sizes.append(2 * sizes[-1])
+    return [sizes[number % len(sizes)] for number in range(files)]
+
+
+def _our_section(job: configparser.SectionProxy) -> Section:
+    """A section of the program's, which either makes files or reads what is there."""
+    jobs, block, reads = job.getint("numjobs", 1), size(job["bs"]), "read" in job["rw"]
+    files = job.getint("files", 1)
+    spread = [size(job[name if name in job else "file_size"]) for name in ("smallest", "largest")]
+    sizes = file_sizes(files, *spread)
+    return Section(
+        name=job.name,
+        title=job["description"],
+        reads=reads,
+        jobs=jobs,
+        ios_per_job=None if reads else sum(-(-one // block) for one in sizes),
+        smallest=min(block, spread[0]),
+        block=block,
+        file_bytes=sum(sizes) // files,
+        files=jobs * files,
+        filename=f"{READER}$jobnum" if reads else "",
+        overwrites=False,
+        temporary=False,
+        rate=0,
+        options=(job["direct"], job["uncached"]),
+    )
+
+
+def _program(name: str, parts: Sequence[configparser.SectionProxy]) -> tuple[str, ...]:
+    """The words for load.c; see its top."""
+    first, last = parts[0], parts[-1]
+    words: list[Any] = ["load", name, "${BENCH_DIRECTORY}"]
+    if name == "tree":
+        words += [first["files"], size(first["smallest"]), size(first["largest"]), size(first["bs"])]
+    elif name == "compaction":
+        words += [first["numjobs"], first["files"], size(first["file_size"]), size(first["bs"])]
+        words += [last["numjobs"], size(last["bs"])]
+    else:
+        raise ValueError(f"load.c knows no {name}")
+    return tuple(map(str, [*words, "${MODE}"]))
 
 
 def require_uncached(fio: str = "fio") -> str:
@@ -236,8 +348,13 @@ def release(version: str) -> tuple[int, int]:
         return (0, 0)
 
 
-def parse(text: str, scenario: Scenario, mode: str, *where: str) -> list[Outcome]:
-    """Read fio's json+, an outcome for each section; refuse what is not exactly the load that was planned."""
+def parse(
+    text: str, sync_began: float, durable_at: float, scenario: Scenario, mode: str, *where: str
+) -> list[Outcome]:
+    """Read json+, an outcome for each section; refuse what is not exactly the load that was planned.
+
+    The sync began, and all was durable, at so many milliseconds of the epoch.
+    """
 
     def refuse(what: str) -> Failure:
         return Failure(f"{', '.join((scenario.name, mode, *where))}: {what}; the run is not reported")
@@ -252,41 +369,59 @@ def parse(text: str, scenario: Scenario, mode: str, *where: str) -> list[Outcome
             raise ValueError("no jobs")
     except (ValueError, KeyError, TypeError):
         raise refuse("fio's output cannot be read") from None
-    outcomes = []
     for job in found:
         if job["error"]:
             reason = ERRORS.get(job["error"])
             raise refuse(f"fio reports error {job['error']} in a job" + (f" ({reason})" if reason else ""))
+    ends = [job["start_ms"] + job["runtime_ms"] for job in found]
+    late = 0.0 if scenario.program or not scenario.written else sync_began - max(ends)
+    if late < -CLOCKS_MS:
+        raise refuse(f"the sync began {-late:.0f} ms before the last write")
+    outcomes = []
     for section in scenario.sections:
-        outcome = _outcome(section, mode, [job for job in found if job["section"] == section.name], refuse)
-        outcomes.append(replace(outcome, fio=document.get("fio version", "unknown")))
+        of_section = [job for job in found if job["section"] == section.name]
+        outcome = _outcome(section, mode, of_section, durable_at, refuse)
+        if late > max(SOON_MS, LATE * outcome.durable_ms):
+            raise refuse(f"the sync began {late:.0f} ms after the last write, of {outcome.durable_ms:.0f} in all")
+        told = document.get("fio version", "unknown")
+        outcomes.append(replace(outcome, tool=told, extents=document.get("extents")))
     return outcomes
 
 
-def _outcome(section: Section, mode: str, found: list[dict[str, Any]], refuse: Callable[[str], Failure]) -> Outcome:
+def _outcome(
+    section: Section, mode: str, found: list[dict[str, Any]], durable_at: float, refuse: Callable[[str], Failure]
+) -> Outcome:
     done = "read" if section.reads else "wrote"
     if len(found) != section.jobs:
         raise refuse(f"{len(found)} jobs ran of {section.jobs}")
     for job in found:
-        whole = job["bytes"] == job["ios"] * section.block
-        if section.ios_per_job is None and job["ios"] < FEWEST:
-            raise refuse(f"a job {done} {job['ios']} times, less than {FEWEST}")
-        if not whole or section.ios_per_job is not None and job["ios"] != section.ios_per_job:
-            raise refuse(f"a job {done} {job['ios']} times of {section.ios_per_job}")
+        ios, least, most = job["ios"], job["ios"] * section.smallest, job["ios"] * section.block
+        if section.ios_per_job is None and ios < FEWEST:
+            raise refuse(f"a job {done} {ios} times, less than {FEWEST}")
+        if not least <= job["bytes"] <= most or section.ios_per_job is not None and ios != section.ios_per_job:
+            raise refuse(f"a job {done} {ios} times of {section.ios_per_job}")
         if job.pop("mode") != section.mode(mode):
             raise refuse("fio ran in another mode")
     latency = histogram.merge(job.pop("latency") for job in found)
     if histogram.count(latency) != sum(job["ios"] for job in found):
         raise refuse("the latency histogram lacks requests")
     runtime = max(job["runtime_ms"] for job in found)
-    if not runtime:
+    durable = max(job.pop("durable_ms") or 0.0 for job in found)
+    if section.reads:
+        durable = runtime
+    elif not durable:
+        durable = durable_at - min(job["start_ms"] for job in found)
+    if not runtime or durable < runtime - CLOCKS_MS:
         raise refuse("fio measured no time")
     return Outcome(
-        fio="",
+        tool="",
         bytes=sum(job["bytes"] for job in found),
         ios=sum(job["ios"] for job in found),
+        durable_ms=durable,
         runtime_ms=runtime,
         latency=latency,
+        syncs=histogram.merge(job.pop("syncs") for job in found),
+        extents=None,
         jobs=found,
     )
 
@@ -302,7 +437,10 @@ def _job(job: Mapping[str, Any], common: Mapping[str, str], reads: bool) -> dict
         "bytes": traffic["io_bytes"],
         "ios": traffic["total_ios"],
         "runtime_ms": traffic["runtime"],
+        "start_ms": job.get("job_start", 0),
+        "durable_ms": job.get("durable"),
         "user_cpu_percent": job["usr_cpu"],
         "system_cpu_percent": job["sys_cpu"],
-        "latency": histogram.from_bins(traffic["clat_ns"].get("bins", {})),
+        "latency": histogram.from_bins(traffic["lat_ns"].get("bins", {})),
+        "syncs": histogram.from_bins(job.get("sync", {}).get("lat_ns", {}).get("bins", {})),
     }

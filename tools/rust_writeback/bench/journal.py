@@ -20,11 +20,15 @@ from .catalogue import Load
 from .variants import Variant
 
 
-def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Variant], kernel: Path) -> str:
+def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Variant], pairs: int) -> str:
     """What two boots must have in common to be of one benchmark."""
-    driver = sorted((boots.DRIVER / "bench").glob("*.py"))
-    texts = [f"{load} {load.scenario.text}" for load in loads]
-    return steps.digest(repr(machine), repr([variant.name for variant in compared]), *texts, kernel, *driver)
+    about = repr((machine, [variant.name for variant in compared], pairs))
+    return steps.digest(about, *map(repr, loads), machine.image, *driver())
+
+
+def driver() -> list[Path]:
+    """The programs that run beside the load, or are it."""
+    return [*sorted((boots.DRIVER / "bench").glob("*.py")), boots.DRIVER / "load.c"]
 
 
 class Journal:

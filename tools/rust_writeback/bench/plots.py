@@ -21,7 +21,8 @@ from matplotlib.lines import Line2D
 
 from . import histogram
 from .results import COUNTED, DIRTY, JOB_CPU, PAGE, READ, SWITCHES, WORKER_CPU, WRITTEN, Measurement
-from .summary import MAIN, Cell, Group
+from .stats import Ratio
+from .summary import MAIN, Compared, Group, comparisons
 from .variants import KERNEL, title
 
 COLOURS = {
@@ -81,6 +82,8 @@ class Drawing:
     panels: dict[Panel, str]
     """each with its title"""
     variants: tuple[str, ...]
+    beside: Sequence[Group] = ()
+    """DONTCACHE beside buffered, where both were run"""
 
     def steps(self) -> dict[Panel, str]:
         """One panel for each step: what was sampled is the same for all its sections."""
@@ -98,7 +101,11 @@ class Drawing:
 
 
 def draw(
-    groups: Sequence[Group], measurements: Sequence[Measurement], titles: dict[str, str], names: Sequence[str]
+    groups: Sequence[Group],
+    beside: Sequence[Group],
+    measurements: Sequence[Measurement],
+    titles: dict[str, str],
+    names: Sequence[str],
 ) -> dict[str, str]:
     """The plots of these names for which there is anything: name -> an <svg> element."""
     places = {group.place for group in groups}
@@ -107,8 +114,9 @@ def draw(
         text = titles.get(group.scenario, group.scenario)
         text = f"{text}, {group.place}" if len(places) > 1 else text
         panels[group.scenario, group.place] = textwrap.fill(text, TITLE_WIDTH)
-    drawing = Drawing(groups, measurements, panels, groups[0].variants if groups else ())
+    drawing = Drawing(groups, measurements, panels, groups[0].variants if groups else (), beside)
     there = [name for name in names if name not in NEEDS or any(NEEDS[name](m) for m in measurements)]
+    there = [name for name in there if name != "beside" or any(group.cell(MAIN).ratios for group in beside)]
     with plt.rc_context(STYLE):
         return {name: _svg(name, PLOTS[name](drawing)) for name in there}
 
@@ -179,19 +187,19 @@ def _bandwidth(drawing: Drawing) -> Figure:
                 places, [cell.values.get(variant, 0) for cell in cells], width * 0.9, color=COLOURS[variant], alpha=0.75
             )
             for place, cell in zip(places, cells, strict=True):
-                boots = cell.boots[variant]
+                boots = cell.boots.get(variant, [])
                 axes.plot([place] * len(boots), boots, ".", color="#222222", markersize=4)
         axes.set_xticks(range(len(chosen)), [title(group.mode) for group in chosen])
         axes.grid(visible=False, axis="x")
         axes.set_title(text)
-    _ylabel(panels, "MB/s (10^6 bytes a second)")
+    _ylabel(panels, "MB/s (10^6 bytes a second) to durable")
     one_boot = Line2D([], [], color="#222222", marker=".", linestyle="", label="one boot")
     _legend(figure, extra=[one_boot], variants=drawing.variants)
     return figure
 
 
 def _latency(drawing: Drawing) -> Figure:
-    return _tails(drawing, drawing.panels, lambda m: m.outcome.latency, "completion latency, ms", 1e6)
+    return _tails(drawing, drawing.panels, lambda m: m.outcome.latency, "latency, ms", 1e6)
 
 
 def _waits(drawing: Drawing) -> Figure:
@@ -280,46 +288,60 @@ def _over_time(label: str, curve: Curve, only: Sequence[str] = ()) -> Callable[[
     return draw
 
 
-def _ratios(drawing: Drawing) -> Figure:
-    """Every ratio with its interval, beside the line at which there is no difference."""
-    compared = [
-        (group, cell, variant)
-        for group in drawing.groups
-        for cell in group.cells
-        for variant, ratio in cell.ratios.items()
-        if ratio.known
-    ]
-    names = list(dict.fromkeys(cell.metric.name for _, cell, _ in compared))
-    lines = list(dict.fromkeys((*group.key, variant) for group, _, variant in compared))
-    places, others = ({line[index] for line in lines} for index in (1, 3))
-    height = 0.9 + 0.28 * max(len(lines), 1)
-    figure, panels = _panels(names, height, columns=6)
-    texts = []
-    for scenario, place, mode, variant in lines:
-        place, other = place if len(places) > 1 else "", title(variant) if len(others) > 1 else ""
-        texts.append(", ".join(filter(None, (scenario, place, title(mode), other))))
-    for axes, name in zip(panels, names, strict=False):
-        heading = name
-        for group, cell, variant in compared:
-            if cell.metric.name == name:
-                heading = cell.metric.title
-                _interval(axes, lines.index((*group.key, variant)), cell, variant)
-        axes.axvline(1, color="#222222", linewidth=0.9)
-        axes.set_xscale("log")
-        _ratio_ticks(axes)
-        axes.set_title(heading)
-        axes.set_ylim(len(lines) - 0.5, -0.5)
-        axes.set_yticks(range(len(lines)), texts if axes.get_gid() == "first" else [""] * len(lines))
-        base = title(drawing.variants[0])
-        axes.set_xlabel(f"{title(lines[0][3]) if len(others) == 1 else 'variant'}/{base}")
+def _beside(drawing: Drawing) -> Figure:
+    """DONTCACHE to durable over buffered: a row a load, a colour a core."""
+    groups = [group for group in drawing.beside if group.cell(MAIN).ratios]
+    panels = list(dict.fromkeys((group.scenario, group.place) for group in groups))
+    cores = list(dict.fromkeys(group.mode for group in groups))
+    figure, (axes,) = _panels(["ratio"], 1.0 + 0.3 * max(len(panels), 1))
+    for one in (one for one in comparisons(drawing.beside) if one.metric.name == MAIN):
+        offset = (cores.index(one.group.mode) - (len(cores) - 1) / 2) * 0.5 / len(cores)
+        place = panels.index((one.group.scenario, one.group.place)) + offset
+        _interval(axes, place, one, COLOURS[one.group.mode], COLOURS[one.group.mode])
+    axes.axvline(1, color="#222222", linewidth=0.9)
+    axes.set_xscale("log")
+    _ratio_ticks(axes)
+    axes.set_ylim(len(panels) - 0.5, -0.5)
+    axes.set_yticks(range(len(panels)), [f"{scenario}, {place}" for scenario, place in panels])
+    axes.set_xlabel("bytes a second until they are on the drive, DONTCACHE/buffered")
+    _legend(figure, variants=cores)
     return figure
 
 
-def _interval(axes: Axes, place: int, cell: Cell, variant: str) -> None:
-    ratio = cell.ratios[variant]
-    colour = COLOURS[variant] if ratio.shown else "#666666"
+def _ratios(drawing: Drawing) -> Figure:
+    """Every ratio with its interval, beside the line at which there is no difference."""
+    compared = [one for one in comparisons(drawing.groups) if isinstance(one.ratio, Ratio)]
+    metrics = list(dict.fromkeys(one.metric for one in compared))
+    keys = list(dict.fromkeys((one.group.key, one.variant) for one in compared))
+    places, others = {key[1] for key, _ in keys}, {variant for _, variant in keys}
+    figure, panels = _panels(metrics, 0.9 + 0.28 * max(len(keys), 1), columns=6)
+    texts = []
+    for (scenario, place, mode), variant in keys:
+        place, other = place if len(places) > 1 else "", title(variant) if len(others) > 1 else ""
+        texts.append(", ".join(filter(None, (scenario, place, title(mode), other))))
+    for axes, metric in zip(panels, metrics, strict=False):
+        for one in compared:
+            if one.metric == metric:
+                colour = COLOURS[one.variant]
+                _interval(axes, keys.index((one.group.key, one.variant)), one, colour, "#666666")
+        axes.axvline(1, color="#222222", linewidth=0.9)
+        axes.set_xscale("log")
+        _ratio_ticks(axes)
+        axes.set_title(metric.title)
+        axes.set_ylim(len(keys) - 0.5, -0.5)
+        axes.set_yticks(range(len(keys)), texts if axes.get_gid() == "first" else [""] * len(keys))
+        base = title(drawing.variants[0])
+        axes.set_xlabel(f"{title(keys[0][1]) if len(others) == 1 else 'variant'}/{base}")
+    return figure
+
+
+def _interval(axes: Axes, place: float, one: Compared, colour: str, dull: str) -> None:
+    """Filled where it stands out among all comparisons of its kind, dull where it shows nothing at all."""
+    ratio = one.ratio
+    colour = colour if ratio.shown or ratio.exact else dull
     axes.plot([ratio.low, ratio.high], [place, place], "-", color=colour, linewidth=1.6)
-    axes.plot([ratio.estimate], [place], "o", color=colour, markersize=4.5)
+    face = colour if one.outstanding or ratio.exact else "white"
+    axes.plot([ratio.estimate], [place], "o", color=colour, markerfacecolor=face, markersize=4.5)
 
 
 def _ratio_ticks(axes: Axes) -> None:
@@ -335,6 +357,7 @@ def _ratio_ticks(axes: Axes) -> None:
 
 
 PLOTS: dict[str, Callable[[Drawing], Figure]] = {
+    "beside": _beside,
     "ratios": _ratios,
     "bandwidth": _bandwidth,
     "latency": _latency,

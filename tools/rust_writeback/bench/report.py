@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a comparison leaves in build/report: JSON, Markdown, SVG and one HTML page.
+"""What a comparison leaves behind: JSON, Markdown, SVG and one HTML page.
 
 The page holds its plots, so that it opens anywhere and without a network.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,24 @@ import jinja2
 from ..steps import write_whole
 from . import plots, table
 from .results import Counts, Measurement
-from .summary import SHORT, Group, Metric, verdicts
+from .summary import Group, verdicts
 from .variants import title
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 CAPTIONS = {
+    "beside": (
+        "DONTCACHE beside buffered, until the bytes are on the drive",
+        "Right of the line DONTCACHE is the faster one, within the same boots and with the same core; 95 % intervals."
+        " Filled: it stands out among all comparisons of DONTCACHE with buffered.",
+    ),
     "ratios": (
         "Ratios with 95 % intervals",
         "Left of the line the other core has the smaller figure than the first, right of it the larger."
-        " Grey: no difference shown.",
+        " Grey: no difference shown. Filled: it stands out among all comparisons.",
     ),
-    "bandwidth": ("Bandwidth", "Bars: geometric mean over the boots. Points: single boots."),
-    "latency": ("Completion latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
+    "bandwidth": ("Bandwidth to durable", "Bars: geometric mean over the boots. Points: single boots."),
+    "latency": ("Latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
     "waits": (
         "How long a bio waits for its end",
         "From its way into the batch to its end function, in steps of 8 us; of all boots of a core, and of the loads"
@@ -51,13 +57,8 @@ CAPTIONS = {
     ),
 }
 
-FORMAT = 2
+FORMAT = 3
 """Of results.json: a number more when a reader of the old one would misread it."""
-
-Tables = Sequence[tuple[str, Sequence[Metric]]]
-"""The tables of a report: what each is about, and its columns."""
-
-SHORT_TABLES: Tables = (("", SHORT),)
 
 
 class Words:
@@ -83,46 +84,76 @@ class Words:
         names = ", ".join(title(variant) for variant in setup["variants"])
         return (
             f"{table.many('pair', setup['pairs'])} of boots"
-            f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, QEMU {setup['qemu']},"
-            f" accelerator {setup['accelerator']}, {setup['cpus']} CPUs, {setup['memory']} of memory,"
-            f" {setup['places']} on {setup['drive']}."
+            f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, {self.machine(setup)},"
+            f" {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on {setup['drives']}."
         )
 
+    def machine(self, setup: dict[str, Any]) -> str:
+        """What ran the kernel."""
+        return f"QEMU {setup['qemu']}, accelerator {setup['accelerator']}"
 
-def write(
-    folder: Path,
-    setup: dict[str, Any],
-    boots: Sequence[dict[str, Any]],
-    measurements: Sequence[Measurement],
-    groups: Sequence[Group],
-    tables: Tables = SHORT_TABLES,
-    notes: Sequence[str] = (),
-    words: Words | None = None,
-) -> None:
-    """Write all files, each of them whole or not at all; the page comes last.
 
-    The notes come after the verdicts: what could not be reported, and why it ended.
-    """
-    titles = {scenario["name"]: scenario["title"] for scenario in setup["scenarios"]}
-    words = words or Words()
-    said = [*verdicts(groups, words.pairs_of), *notes]
-    drawn = plots.draw(groups, measurements, titles, list(words.captions))
-    for name in words.captions:
+@dataclass(frozen=True)
+class Report:
+    """All that a report is made from. The notes say what could not be reported, and what else there is to know."""
+
+    setup: dict[str, Any]
+    boots: Sequence[dict[str, Any]]
+    measurements: Sequence[Measurement]
+    groups: Sequence[Group]
+    beside: Sequence[Group]
+    tables: Sequence[table.Table]
+    notes: Sequence[str]
+    words: Words
+
+    def said(self) -> list[str]:
+        """What the figures show, in sentences."""
+        about = verdicts(self.beside, self.words.pairs_of) if self.beside else []
+        return [*verdicts(self.groups, self.words.pairs_of), *about, *self.notes]
+
+    def warnings(self) -> list[str]:
+        """What has to be known before anything else."""
+        revisions = self.setup["revisions"]
+        dates = [boot["date"] for boot in self.boots if "date" in boot]
+        if len(revisions) < 2:
+            return []
+        return [f"mixed: these boots are of {len(revisions)} revisions, {', '.join(revisions)}, from {min(dates)} on."]
+
+
+def write(folder: Path, report: Report) -> None:
+    """Write all files, each of them whole or not at all; the page comes last."""
+    titles = {scenario["name"]: scenario["title"] for scenario in report.setup["scenarios"]}
+    captions = report.words.captions
+    drawn = plots.draw(report.groups, report.beside, report.measurements, titles, list(captions))
+    for name in captions:
         (folder / f"{name}.svg").unlink(missing_ok=True)  # of an earlier report, which may have had more
     for name, svg in drawn.items():
         write_whole(folder / f"{name}.svg", '<?xml version="1.0" encoding="utf-8"?>\n' + svg)
     document = {
         "format": FORMAT,
         "units": {"bandwidth": "10^6 bytes a second", "latency bins": "nanoseconds", "pages": "4096 bytes"},
-        "setup": setup,
-        "verdicts": said,
-        "summary": [summary(group) for group in groups],
-        "boots": list(boots),
-        "measurements": [measurement(m) for m in measurements],
+        "setup": report.setup,
+        "verdicts": [*report.warnings(), *report.said()],
+        "summary": [summary(group) for group in report.groups],
+        "beside": [summary(group) for group in report.beside],
+        "boots": list(report.boots),
+        "measurements": [measurement(m) for m in report.measurements],
     }
     write_whole(folder / "results.json", json.dumps(document, indent=1) + "\n")
-    write_whole(folder / "report.md", markdown(groups, setup, tables, said, words))
-    write_whole(folder / "index.html", page(groups, setup, drawn, tables, said, words))
+    write_whole(folder / "report.md", markdown(report))
+    write_whole(folder / "index.html", page(report, drawn))
+
+
+def show(report: Report) -> None:
+    """Print the tables and what they show."""
+    for line in report.warnings():
+        print(line)
+    for one in report.tables:
+        print(f"{one.heading}:")
+        table.show(one)
+    print(report.words.legend)
+    for line in report.said():
+        print(line)
 
 
 def summary(group: Group) -> dict[str, Any]:
@@ -132,10 +163,12 @@ def summary(group: Group) -> dict[str, Any]:
         figures: dict[str, Any] = {"unit": cell.metric.unit, **cell.values, "boots": cell.boots}
         figures["ratios"] = {
             variant: {
+                "kind": type(ratio).__name__.lower(),
                 "estimate": ratio.estimate,
                 "low": ratio.low if ratio.known else None,
                 "high": ratio.high if ratio.known else None,
                 "pairs": ratio.pairs,
+                "p": ratio.p,
                 "verdict": ratio.verdict(title(variant)) if ratio.known else "one pair",
             }
             for variant, ratio in cell.ratios.items()
@@ -145,6 +178,7 @@ def summary(group: Group) -> dict[str, Any]:
         "scenario": group.scenario,
         "mode": group.mode,
         "place": group.place,
+        "drive": group.drive,
         "pairs": group.pairs,
         "figures": cells,
     }
@@ -158,11 +192,15 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "scenario": m.scenario,
         "mode": m.mode,
         "place": m.place,
+        "drive": m.drive,
         "mb_per_s": m.outcome.mb_per_s,
+        "handed_over_mb_per_s": m.outcome.handed_over_mb_per_s,
         "bytes": m.outcome.bytes,
         "ios": m.outcome.ios,
         "runtime_ms": m.outcome.runtime_ms,
         "latency_bins": {str(key): count for key, count in sorted(m.outcome.latency.items())},
+        "sync_bins": {str(key): count for key, count in sorted(m.outcome.syncs.items())},
+        "extents": m.outcome.extents,
         "peak_dirty_pages": m.peak_dirty_pages,
         "peak_writeback_pages": m.peak_writeback_pages,
         "cached_after_pages": m.cached_pages,
@@ -170,10 +208,11 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "dontcache_rounds": m.dontcache_rounds,
         "counter_after_pages": m.counter_after,
         "true_after_pages": m.true_after,
-        "sync_seconds": m.sync_seconds,
+        "durable_ms": m.outcome.durable_ms,
         "used": m.used,
         "device": m.device,
         "bytes_of_step": m.moved,
+        "bytes_written": m.written,
         "memory_group": m.memory_group,
         "counts": counts(m.counts) if m.counts else None,
         "samples": m.samples,
@@ -191,36 +230,30 @@ def counts(c: Counts) -> dict[str, Any]:
     }
 
 
-def markdown(
-    groups: Sequence[Group], setup: dict[str, Any], tables: Tables, said: Sequence[str], words: Words
-) -> str:
+def markdown(report: Report) -> str:
     """The tables, their legend and how they were obtained, for a README or a mail."""
-    lines = []
-    for heading, metrics in tables:
-        lines += [*([f"{heading}:", ""] if heading else []), table.markdown(groups, metrics)]
-    lines += [words.legend, ""]
-    lines += [f"- {verdict}" for verdict in said]
-    lines += ["", f"Obtained by `{setup['command']}` at revision {setup['revision']}: {words.obtained(setup)}"]
+    setup = report.setup
+    lines = [text for warning in report.warnings() for text in (f"**{warning}**", "")]
+    for one in report.tables:
+        lines += [f"{one.heading}:", "", table.markdown(one)]
+    lines += [report.words.legend, ""]
+    lines += [f"- {sentence}" for sentence in report.said()]
+    revisions = ", ".join(setup["revisions"])
+    lines += ["", f"Obtained by `{setup['command']}` at revision {revisions}: {report.words.obtained(setup)}"]
     return "\n".join(lines) + "\n"
 
 
-def page(
-    groups: Sequence[Group],
-    setup: dict[str, Any],
-    drawn: dict[str, str],
-    tables: Tables,
-    said: Sequence[str],
-    words: Words,
-) -> str:
+def page(report: Report, drawn: dict[str, str]) -> str:
     """The HTML page."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
     )
     return environment.get_template("report.html").render(
-        setup=setup,
-        verdicts=said,
-        names=len(table.names(groups)),
-        tables=[(heading, table.header(groups, metrics), table.rows(groups, metrics)) for heading, metrics in tables],
-        words=words,
+        setup=report.setup,
+        warnings=report.warnings(),
+        verdicts=report.said(),
+        tables=report.tables,
+        is_ratio=table.is_ratio,
+        words=report.words,
         plots=drawn,
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What one boot measured, and the proof that it measured what it says.
 
-A boot hands over JSON lines (see tools/guest/bench.py). They become measurements
+A boot hands over JSON lines (see tools/guest/bench/__main__.py). They become measurements
 only if they prove the core, that DONTCACHE was in effect where it was asked for
 and nowhere else, and that all of the load was there.
 """
@@ -19,6 +19,10 @@ from .variants import KERNEL, Variant
 
 PAGE = 4096
 PERCENTILES = (50.0, 99.0, 99.9)
+
+BEYOND = 10
+"""A percentile beyond which fewer requests than this lie is not told: the next run would say something else."""
+
 DIRTY, WRITEBACK, COUNTED, CACHED, READ, WRITTEN, SWITCHES, JOB_CPU, WORKER_CPU = range(1, 10)
 """The columns of a sample: four of pages, two of bytes, context switches, microseconds; column 0 is seconds."""
 
@@ -55,11 +59,15 @@ class Step:
             "mode": self.load.mode,
             "text": self.load.scenario.text,
             "environment": jobs.MODES[self.load.mode],
+            "command": self.load.scenario.command(self.load.mode),
+            "jobs": self.load.scenario.jobs,
             "needs": self.load.scenario.needs,
             "keep": self.keep,
             "policy": variant.wanted_policy,
             "memory_max": self.load.memory_max,
-            "counts": self.load.counts,
+            "touched": self.load.entry.touched,
+            "sysctls": self.load.entry.sysctls,
+            "counts": self.load.entry.counts,
         }
 
 
@@ -89,8 +97,11 @@ class Measurement:
     """the scenario's name, with the section's where there are several"""
     mode: str
     place: str
+    drive: str
     first: bool
     """Is it the step's first section? What belongs to the step is told of that one."""
+    files: int
+    """of the step, besides temporary ones"""
     outcome: jobs.Outcome
     peak_dirty_pages: int
     peak_writeback_pages: int
@@ -103,22 +114,24 @@ class Measurement:
     counter_after: int | None
     """what this step left on the counter, whatever earlier ones had left"""
     true_after: int | None
-    sync_seconds: float
     used: dict[str, float]
     """what the machine spent while fio ran"""
     device: dict[str, int]
     """what the device did until all had reached it: bytes, and the number of writes; empty where nobody knows"""
     written: int
-    """the bytes that all sections of the step wrote"""
+    """the bytes that all sections of the step wrote to stay"""
     moved: int
     """the bytes that they wrote and read"""
     memory_group: dict[str, int]
     counts: Counts | None
     samples: list[list[float]]
 
-    def percentile_ms(self, percent: float) -> float:
-        """Milliseconds that this share of the requests did not exceed."""
-        return histogram.percentile(self.outcome.latency, percent) / 1e6
+    def percentile_ms(self, percent: float, of_syncs: bool = False) -> float | None:
+        """Milliseconds that this share of the requests, or of the syncs, did not exceed; None where they are too few."""
+        latency = self.outcome.syncs if of_syncs else self.outcome.latency
+        if round(histogram.count(latency) * (100 - percent) / 100, 6) < BEYOND:
+            return None
+        return histogram.percentile(latency, percent) / 1e6
 
 
 @dataclass
@@ -139,6 +152,33 @@ def plan(loads: Sequence[catalogue.Load]) -> list[Step]:
         used = {name for scenario in after for section in scenario.sections for name in section.names}
         steps.append(Step(load, bool(left & needed) and left <= used))
     return steps
+
+
+def in_order(
+    measurements: Sequence[Measurement], loads: Sequence[catalogue.Load], variants: Sequence[Variant]
+) -> list[Measurement]:
+    """The measurements in the order of the loads and of the variants, whatever order they were made in."""
+    places = {(load.scenario.name, load.place, load.mode): number for number, load in enumerate(loads)}
+    names = [variant.name for variant in variants]
+
+    def rank(m: Measurement) -> tuple[int, int, int]:
+        return places[m.scenario.partition(": ")[0], m.place, m.mode], names.index(m.variant), m.pair
+
+    return sorted(measurements, key=rank)
+
+
+def needless_reads(measurements: Sequence[Measurement], loads: Sequence[catalogue.Load]) -> list[str]:
+    """What loads that only append have read from the drive, in sentences: it should be nothing."""
+    appending = {(load.scenario.name, load.place, load.mode): 0 for load in loads if load.entry.only_appends}
+    for m in measurements:
+        key = (m.scenario, m.place, m.mode)
+        if key in appending:
+            appending[key] = max(appending[key], m.device.get("read", 0))
+    return [
+        f"{'/'.join(key)} only appends, and had the drive read up to {read / 1024:.0f} KiB."
+        for key, read in appending.items()
+        if read
+    ]
 
 
 def to_text(plan: Mapping[str, Any]) -> str:
@@ -195,7 +235,8 @@ def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Varia
     for step in steps:
         if step.key in told:
             try:
-                if _in_a_guest(told[step.key]) and step.load.scenario.footprint <= lines[0]["memory"]:
+                little = _in_a_guest(told[step.key]) and step.load.entry.mem == catalogue.LITTLE
+                if little and step.load.scenario.footprint <= lines[0]["memory"]:
                     raise refuse(f"{step.load.scenario.name} fits into the guest's memory; give it less with --mem")
                 found.measurements += _measure(told[step.key], step, pair, variant)
             except Failure as failure:
@@ -214,7 +255,7 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
     scenario, mode = step.load.scenario, step.load.mode
     core = "this kernel" if variant.core == KERNEL else f"{variant.name} core"
     where = f"{scenario.name}, {mode}, {step.load.place}, {core}"
-    outcomes = jobs.parse(line["fio"], scenario, mode, step.load.place)
+    outcomes = jobs.parse(line["fio"], line["sync_began_ms"], line["durable_at_ms"], scenario, mode, step.load.place)
 
     def refuse(what: str) -> Failure:
         return Failure(f"{where}: {what}; the run is not reported")
@@ -226,13 +267,15 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
         raise refuse("nothing was sampled")
     if line["policy"] != variant.wanted_policy:
         raise refuse(f"the policy was {line['policy'] or 'the default'}")
-    if line["cached_after"]["files"] != scenario.files:
-        raise refuse(f"{line['cached_after']['files']} files of {scenario.files}")
+    temporary = {name for section in scenario.sections if section.temporary for name in section.names}
+    cached = {name: pages for name, pages in line["cached_after"]["by_file"].items() if name not in temporary}
+    if len(cached) != scenario.files:
+        raise refuse(f"{len(cached)} files of {scenario.files}")
     if _in_a_guest(line):
         _prove(line, step, outcomes, variant, refuse)
     else:
         _prove_by_cache(line, step, outcomes, refuse)
-    counts = _counts(line["counts"], refuse) if step.load.counts else None
+    counts = _counts(line["counts"], refuse) if step.load.entry.counts else None
     # An earlier step's leftovers are not this step's peak.
     counter_peak = max(_counted(line)) - line["counter_before"][0] if line["counter_before"] else None
     with_sync = line["used_with_sync"]
@@ -244,21 +287,22 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             scenario=scenario.name if len(outcomes) == 1 else f"{scenario.name}: {section.name}",
             mode=mode,
             place=step.load.place,
+            drive=str(step.load.drive),
             first=section is scenario.sections[0],
+            files=scenario.files,
             outcome=outcome,
             # What the counter counts is dirty, too, seen by a sample or not.
             peak_dirty_pages=max(counter_peak or 0, *(int(row[DIRTY]) for row in samples)),
             peak_writeback_pages=max(int(row[WRITEBACK]) for row in samples),
             peak_cached_pages=max(int(row[CACHED]) for row in samples),
-            cached_pages=line["cached_after"]["cache"],
+            cached_pages=sum(cached.values()),
             counter_peak=counter_peak,
             dontcache_rounds=line["dontcache_rounds"] and line["dontcache_rounds"]["rounds"],
             counter_after=line["counter_after"][0] - line["counter_before"][0] if line["counter_before"] else None,
             true_after=line["counter_after"][1] if line["counter_before"] else None,
-            sync_seconds=line["sync_seconds"],
             used={**line["used"], **workers},
             device={name.removeprefix("device_"): v for name, v in with_sync.items() if name.startswith("device_")},
-            written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads),
+            written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not (s.reads or s.temporary)),
             moved=sum(outcome.bytes for outcome in outcomes),
             memory_group=line["memory_group"],
             counts=counts,
@@ -305,8 +349,10 @@ def _prove_by_cache(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], re
     scenario, mode = step.load.scenario, step.load.mode
     pages = line["cached_after"]["by_file"]
     for section, outcome in zip(scenario.sections, outcomes, strict=True):
+        if section.temporary:
+            continue
         bare = step.load.place == catalogue.BARE
-        cached = PAGE * (sum(pages.values()) if bare else sum(pages[name] for name in section.names))
+        cached = PAGE * sum(pages.values() if bare else (count for name, count in pages.items() if section.owns(name)))
         most = min(outcome.bytes, section.footprint, step.load.memory_max or outcome.bytes)
         stays, told = cached > MUCH * most, f"{cached / 1e6:.1f} of {most / 1e6:.1f} MB"
         direct, uncached = (option == "1" for option in section.mode(mode))

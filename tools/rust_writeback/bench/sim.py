@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from .. import guest, vm
 from ..errors import Failure
 from ..progress import Bar
 from ..vmoptions import amount
-from . import boots, catalogue, report, results
+from . import boots, report, results
 from .catalogue import Load
+from .drives import FAST, Drive
 from .variants import Variant
 
 QUICK = (
@@ -53,9 +54,6 @@ exit $status
 APPEND = "norandmaps transparent_hugepage=never"
 """Programs at the same addresses in every boot. A small guest has no huge pages, and keeps no reserve for them."""
 
-KEEPING = 16
-"""One byte in so many of what is held in memory is the kernel's own need for it."""
-
 DELAY = 0.000317
 """Seconds by which a load of one pair begins later than that of the pair before: no part of a timer tick."""
 
@@ -67,13 +65,12 @@ class Words(report.Words):
     """What a report says of figures that were counted."""
 
     legend = (
-        "MB/s: 10^6 bytes a second. p50, p99, p99.9: completion latency, from the histograms of all jobs added up."
-        " peak dirty: most dirty memory seen in samples. cached after: in the page cache after sync. counter after:"
-        " what the scenario left on the counter after sync. A second is 10^9 instructions of all CPUs together:"
-        " counted, not timed, so that another boot gives the same digits. Of several pairs, which begin at different"
-        " moments: geometric means, and ratios with their 95 % intervals. work: thousands of instructions for each MiB,"
-        " of fio from its start to its end and of the kernel's workers; of CPUs that are busy at the same time each"
-        " counts the others' turns as its own, which --cpus 1 avoids."
+        report.Words.legend
+        + " A second is 10^9 instructions of all CPUs together: counted, not timed, so that another boot gives the same"
+        " digits. Of several pairs, which begin at different moments: means, and ratios with their 95 % intervals."
+        " work: thousands of instructions for each MiB until all is durable, of the load from its start to its end and"
+        " of the kernel's workers; of CPUs that are busy at the same time each counts the others' turns as its own,"
+        " which --cpus 1 avoids."
     )
     captions = {
         **report.CAPTIONS,
@@ -88,25 +85,27 @@ class Simulated(boots.Machine):
 
     counted: ClassVar[bool] = True
     words: ClassVar[report.Words] = Words()
+    report: ClassVar[str] = "sim"
+    pairs: ClassVar[int] = 1
     cpus: int = 4
-    size: str = "448M"
-    """of the drive; all of it is memory of the guest's, besides mem"""
-    latency_ns: int = 20_000
-    """what the drive takes for a request, however large: that of a fast NVMe drive's buffer"""
     interval: float = 0.01
 
-    @property
-    def drive(self) -> str:
-        """What is written to."""
-        return f"a drive in memory, {self.latency_ns / 1000:g} us a request"
+    def select(self, loads: Sequence[Load], drive: Drive | None) -> list[Load]:
+        """Those that can be simulated, all on the drive that is."""
+        if drive not in (None, FAST):
+            raise Failure(f"the simulation's drive is {FAST}; leave --drive out", 2)
+        chosen = [replace(load, drive=FAST) for load in loads if load.scenario.name not in LEFT_OUT]
+        if not chosen:
+            raise Failure(f"the simulation leaves {', '.join(LEFT_OUT)} out: its writer ends too soon for its readers", 2)
+        return chosen
 
-    def options(self, core: str) -> vm.VmOptions:
-        """The root and the drive are in the guest's memory, besides what the others have."""
+    def options(self, boot: boots.Boot) -> vm.VmOptions:
+        """The root is in the guest's memory, too."""
         guest.ensure(whole=True)
-        held = guest.ARCHIVE.stat().st_size + amount(self.size)
-        total = amount(self.mem) + held + held // KEEPING
+        root = guest.ARCHIVE.stat().st_size
+        total = amount(boot.mem) + self.held(boot.drive) + root + root // boots.KEEPING
         return vm.VmOptions(
-            core=core,
+            core=boot.variant.core,
             smp=self.cpus,
             mem=f"{total >> 20}M",
             icount=True,
@@ -115,11 +114,13 @@ class Simulated(boots.Machine):
             programs=(boots.DRIVER / "bench",),
         )
 
-    def command(self, plan: Mapping[str, Any], pair: int) -> list[str]:
-        """What runs in the guest. Each pair begins at another moment, or it would repeat the first."""
-        drive = {"megabytes": amount(self.size) >> 20, "nanoseconds": self.latency_ns}
-        whole = {**plan, "drive": drive, "delay": (pair - 1) * DELAY}
-        return ["sh", "-c", f"cd / || exit\n{COMMAND}", "bench", results.to_text(whole)]
+    def plan(self, boot: boots.Boot) -> dict[str, Any]:
+        """Each pair begins at another moment, or it would repeat the first."""
+        return {**super().plan(boot), "delay": (boot.pair - 1) * DELAY}
+
+    def command(self, plan: Mapping[str, Any]) -> list[str]:
+        """What runs in the guest."""
+        return ["sh", "-c", f"cd / || exit\n{COMMAND}", "bench", results.to_text(plan)]
 
     def share_out(self, loads: Sequence[Load]) -> list[list[Load]]:
         """A boot for each load: its figures do not depend on what else is run."""
@@ -128,14 +129,6 @@ class Simulated(boots.Machine):
     def seconds(self, loads: Sequence[Load]) -> float:
         """How long the boots of one variant may take."""
         return sum(BOOT_SECONDS + load.moved / BYTES_PER_SECOND for load in loads)
-
-
-def select(patterns: Sequence[str]) -> list[Load]:
-    """The loads that can be simulated, of those that the patterns match."""
-    loads = [load for load in catalogue.matrix(patterns) if load.scenario.name not in LEFT_OUT]
-    if not loads:
-        raise Failure(f"the simulation leaves {', '.join(LEFT_OUT)} out: its writer ends too soon for its readers", 2)
-    return loads
 
 
 def differences(one: bytes, other: bytes) -> list[str]:
@@ -165,7 +158,7 @@ def repeat(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Var
     with Bar("the same twice", 2 * 3 * len(loads) * len(compared)) as bar:
         for load in loads:
             for variant in compared:
-                twice = [boots.Boot(1, variant, load.place, results.plan([load])) for _ in range(2)]
+                twice = [boots.Boot(1, variant, results.plan([load])) for _ in range(2)]
                 for boot in twice:
                     boots.run(machine, boot, bar)
                     results.accept(results.read_lines(boot.output), boot.steps, boot.pair, variant)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The ratio of two paired series, and how far it can be trusted.
+"""What two paired series differ by, and how far that can be trusted.
 
 A host that others use too drifts by more than the cores differ. The boots of a
 pair follow each other, so the ratio within a pair keeps what the cores differ
-by and loses most of the drift.
+by and loses most of the drift. How many pairs there are is settled before the
+first, or an interval would not hold what it promises.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from dataclasses import dataclass
 from scipy import stats  # type: ignore[import-untyped]
 
 CONFIDENCE = 0.95
-NARROW = 0.1
-"""The width of an interval, as a share of the ratio, that is good enough."""
 
 FINE = 0.02
 """The width of an interval that two digits would hide."""
@@ -25,23 +24,23 @@ NO_DIFFERENCE = "no difference shown"
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A geometric mean of ratios, with the interval that holds it."""
+class Comparison:
+    """What one series has of another one, with the interval that holds it."""
 
     estimate: float
     low: float
     high: float
     pairs: int
+    p: float = 1.0
+    """how often chance alone would show as much"""
+
+    same = 1.0
+    """The value at which there is no difference."""
 
     @property
     def shown(self) -> bool:
-        """Does the interval exclude 1? What has none shows nothing."""
-        return not self.exact and not self.low <= 1.0 <= self.high
-
-    @property
-    def narrow(self) -> bool:
-        """Is the interval so narrow that more pairs are not worth their time?"""
-        return self.high - self.low < NARROW * self.estimate
+        """Does the interval exclude that there is none? What has no interval shows nothing."""
+        return not self.exact and not self.low <= self.same <= self.high
 
     @property
     def known(self) -> bool:
@@ -59,7 +58,11 @@ class Ratio:
             return "counted"
         if not self.shown:
             return NO_DIFFERENCE
-        return f"{name} {'higher' if self.estimate > 1 else 'lower'}"
+        return f"{name} {'higher' if self.estimate > self.same else 'lower'}"
+
+
+class Ratio(Comparison):
+    """A geometric mean of ratios."""
 
     def __str__(self) -> str:
         if not self.known:
@@ -68,6 +71,19 @@ class Ratio:
             return f"{self.estimate:.3f}"
         digits = 3 if self.high - self.low < FINE else 2
         return f"{self.estimate:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
+
+
+class Difference(Comparison):
+    """A mean of differences, where a zero leaves no ratio."""
+
+    same = 0.0
+
+    def __str__(self) -> str:
+        if not self.known:
+            return f"{self.estimate:+.3g} (one pair)"
+        if self.exact:
+            return f"{self.estimate:+.3g}"
+        return f"{self.estimate:+.3g} ({self.low:+.3g} to {self.high:+.3g})"
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -81,26 +97,59 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
-def exact_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
-    """other/base where both were counted; None where a value is zero."""
+def arithmetic_mean(values: Sequence[float]) -> float:
+    """The mean to which differences belong."""
+    return math.fsum(values) / len(values)
+
+
+def counted(base: Sequence[float], other: Sequence[float], differences: bool = False) -> Comparison:
+    """other against base where both were counted."""
     (a,), (b,) = base, other
-    return Ratio(b / a, b / a, b / a, 1) if min(a, b) > 0 else None
+    if min(a, b) > 0 and not differences:
+        return Ratio(b / a, b / a, b / a, 1)
+    return Difference(b - a, b - a, b - a, 1)
 
 
-def paired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
-    """other/base, pair by pair, with a t-interval on the logarithms.
+def paired(base: Sequence[float], other: Sequence[float], differences: bool = False) -> Comparison:
+    """other/base, pair by pair, with a t-interval on the logarithms; differences if asked for or a value is zero.
 
-    None where a value is zero, for no ratio exists then. With one pair the
-    interval is everything: one pair shows nothing.
+    With one pair the interval is everything: one pair shows nothing.
     """
     if len(base) != len(other) or not base:
         raise ValueError("the series are not paired")
-    if min(*base, *other) <= 0:
-        return None
-    logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]
-    mean = math.fsum(logs) / len(logs)
-    if len(logs) == 1:
-        return Ratio(math.exp(mean), 0.0, math.inf, 1)
-    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in logs) / (len(logs) - 1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * deviation / math.sqrt(len(logs))
-    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logs))
+    pairs = list(zip(base, other, strict=True))
+    if min(*base, *other) > 0 and not differences:
+        middle, half, p = _interval([math.log(b / a) for a, b in pairs])
+        return Ratio(math.exp(middle), math.exp(middle - half), _exp(middle + half), len(pairs), p)
+    middle, half, p = _interval([b - a for a, b in pairs])
+    return Difference(middle, middle - half, middle + half, len(pairs), p)
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean, half the width of its t-interval, and how often chance would take it as far from zero."""
+    middle, count = arithmetic_mean(values), len(values)
+    if count == 1:
+        return middle, math.inf, 1.0
+    error = math.sqrt(math.fsum((x - middle) ** 2 for x in values) / (count - 1) / count)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
+    if not error:
+        return middle, 0.0, 1.0 if middle == 0 else 0.0
+    return middle, half, 2 * float(stats.t.sf(abs(middle) / error, count - 1))
+
+
+def outstanding(compared: Sequence[Comparison]) -> list[bool]:
+    """Which of so many comparisons stand out, by Holm's method.
+
+    If nothing differs, one of them or more does so by chance in one report of twenty.
+    """
+    order = sorted(range(len(compared)), key=lambda index: compared[index].p)
+    found = [False] * len(compared)
+    for rank, index in enumerate(order):
+        if compared[index].p > (1 - CONFIDENCE) / (len(compared) - rank):
+            break
+        found[index] = True
+    return found

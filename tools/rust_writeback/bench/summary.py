@@ -4,90 +4,97 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from . import histogram, stats
+from . import stats
+from .catalogue import COMPARED
 from .results import PAGE, PERCENTILES, Counts, Measurement
 from .variants import KERNEL, title
+
+BUFFERED, DONTCACHE = COMPARED
+
+
+Value = Callable[[Measurement], float | None]
+"""A figure of one boot; None where it does not apply."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A column: how a value is taken from one boot and from all boots."""
+    """A column: how a figure is taken from one boot and from all boots."""
 
     name: str
     title: str
     unit: str
-    of_boot: Callable[[Measurement], float | None]
-    """None where it does not apply"""
-    of_all: Callable[[Sequence[Measurement]], float]
-    compared: bool = True
+    of_boot: Value
+    worst: bool = False
+    """The highest of all boots is told, and nothing is compared; otherwise the mean is"""
     of_step: bool = True
     """Does it belong to the step as a whole, not to each section?"""
 
 
-def _mean_of(value: Callable[[Measurement], float | None]) -> Callable[[Sequence[Measurement]], float]:
-    return lambda boots: stats.geometric_mean([value(boot) or 0.0 for boot in boots])
-
-
-def _worst_of(value: Callable[[Measurement], float | None]) -> Callable[[Sequence[Measurement]], float]:
-    return lambda boots: max(value(boot) or 0.0 for boot in boots)
-
-
-def _merged(percent: float) -> Callable[[Sequence[Measurement]], float]:
-    return (
-        lambda boots: histogram.percentile(histogram.merge(boot.outcome.latency for boot in boots), percent) / 1e6
+def _latency(percent: float, of_syncs: bool = False) -> Metric:
+    name = f"{'sync_' if of_syncs else ''}p{percent:g}"
+    return Metric(
+        name, name.replace("_", " "), "ms", lambda boot: boot.percentile_ms(percent, of_syncs), of_step=False
     )
 
 
-def _latency(percent: float) -> Metric:
-    name = f"p{percent:g}"
-    return Metric(name, name, "ms", lambda boot: boot.percentile_ms(percent), _merged(percent), of_step=False)
-
-
-def _mean(
-    name: str, title: str, unit: str, value: Callable[[Measurement], float | None], of_step: bool = True
-) -> Metric:
-    return Metric(name, title, unit, value, _mean_of(value), of_step=of_step)
-
-
-def _worst(name: str, title: str, unit: str, value: Callable[[Measurement], float | None]) -> Metric:
-    return Metric(name, title, unit, value, _worst_of(value), compared=False)
-
-
-def _of_writes(value: Callable[[Measurement], float]) -> Callable[[Measurement], float | None]:
+def _of_writes(value: Callable[[Measurement], float]) -> Value:
     return lambda boot: value(boot) if boot.written and boot.device.get("writes") else None
 
 
-def _kib_a_write(boot: Measurement) -> float:
-    return boot.device["written"] / boot.device["writes"] / 1024
+def _mib(count: int) -> float:
+    return count / 2**20
 
 
-RatioOf = Callable[[Sequence[float], Sequence[float]], stats.Ratio | None]
-"""How a ratio is taken of the first variant's figures and another one's, pair by pair."""
+RatioOf = Callable[[Sequence[float], Sequence[float], bool], stats.Comparison]
+"""How the first variant's figures and another one's are compared, pair by pair; by differences if that is said."""
 
 NEAR = 0.01
 """What counts as about the same where ratios are exact."""
 
 MAIN = "mb_per_s"
-"""The figure that decides when there are enough pairs."""
+"""The figure of the headline."""
+
+DURABLE = Metric(MAIN, "to durable", "MB/s", lambda boot: boot.outcome.mb_per_s, of_step=False)
+PERCENTILES_OF_ALL = tuple(_latency(percent) for percent in PERCENTILES)
+PEAK_DIRTY = Metric("peak_dirty", "peak dirty", "MB", lambda boot: boot.peak_dirty_pages * PAGE / 1e6)
+SWITCHES = Metric("switches", "switches", "1/MiB", lambda boot: boot.used["context_switches"] / _mib(boot.moved))
+WRITE_SIZE = Metric(
+    "write_size", "write of device", "KiB", _of_writes(lambda boot: boot.device["written"] / boot.device["writes"] / 1024)
+)
+AMPLIFICATION = Metric(
+    "amplification", "device/written", "", _of_writes(lambda boot: boot.device["written"] / boot.written)
+)
 
 SHORT = (
-    _mean(MAIN, "bandwidth", "MB/s", lambda boot: boot.outcome.mb_per_s, of_step=False),
-    *(_latency(percent) for percent in PERCENTILES),
-    _mean("peak_dirty", "peak dirty", "MB", lambda boot: boot.peak_dirty_pages * PAGE / 1e6),
-    _worst("cached_after", "cached after", "MB", lambda boot: boot.cached_pages * PAGE / 1e6),
-    _worst("counter_after", "counter after", "pages", lambda boot: boot.counter_after and abs(boot.counter_after)),
+    DURABLE,
+    Metric("handed_over", "handed over", "MB/s", lambda boot: boot.outcome.handed_over_mb_per_s, of_step=False),
+    *PERCENTILES_OF_ALL,
+    PEAK_DIRTY,
+    Metric("cached_after", "cached after", "MB", lambda boot: boot.cached_pages * PAGE / 1e6, worst=True),
+    Metric(
+        "counter_after", "counter after", "pages", lambda boot: boot.counter_after and abs(boot.counter_after), worst=True
+    ),
 )
-"""The main table, and all that make run has."""
+"""The main table."""
 
 COSTS = (
-    _mean("switches", "switches", "1/s", lambda boot: boot.used["context_switches"] * 1e3 / boot.outcome.runtime_ms),
-    _mean("job_cpu", "CPU of jobs", "s", lambda boot: boot.outcome.cpu_seconds, of_step=False),
-    _mean("worker_cpu", "CPU of workers", "s", lambda boot: boot.used.get("worker_seconds")),
-    _mean("peak_cached", "peak cached", "MB", lambda boot: boot.peak_cached_pages * PAGE / 1e6),
-    _mean("amplification", "device/written", "", _of_writes(lambda boot: boot.device["written"] / boot.written)),
-    _mean("write_size", "write of device", "KiB", _of_writes(_kib_a_write)),
+    WRITE_SIZE,
+    Metric("writes", "writes of device", "1/MiB", _of_writes(lambda boot: boot.device["writes"] / _mib(boot.written))),
+    AMPLIFICATION,
+    Metric("device_read", "device reads", "MB", _of_writes(lambda boot: boot.device["read"] / 1e6)),
+    SWITCHES,
+    *(_latency(percent, of_syncs=True) for percent in PERCENTILES[:2]),
+    Metric("job_cpu", "CPU of jobs", "s", lambda boot: boot.outcome.cpu_seconds, of_step=False),
+    Metric("worker_cpu", "CPU of workers", "s", lambda boot: boot.used.get("worker_seconds")),
+    Metric("peak_cached", "peak cached", "MB", lambda boot: boot.peak_cached_pages * PAGE / 1e6),
+    Metric(
+        "extents",
+        "extents",
+        "1/file",
+        lambda boot: boot.outcome.extents / boot.files if boot.outcome.extents is not None else None,
+    ),
 )
 """What a load cost: the second table."""
 
@@ -95,31 +102,18 @@ COSTS = (
 def _work(boot: Measurement) -> float | None:
     if "worker_seconds" not in boot.used:
         return None
-    return 1e6 * (boot.used["load_seconds"] + boot.used["worker_seconds"]) / (boot.moved / 2**20)
+    return 1e6 * (boot.used["load_seconds"] + boot.used["worker_seconds"]) / _mib(boot.moved)
 
 
-WORK = _mean("work", "work", "1000/MiB", _work)
-"""Where a nanosecond is an instruction: those of fio and of the kernel's workers, for each MiB that fio moved."""
+WORK = Metric("work", "work", "1000/MiB", _work)
+"""Where a nanosecond is an instruction: those of the load and of the kernel's workers until all is durable."""
 
-WITH_SYNC = _mean(
-    "with_sync",
-    "with sync",
-    "MB/s",
-    lambda boot: boot.written / 1e3 / (boot.outcome.runtime_ms + 1e3 * boot.sync_seconds) if boot.written else None,
-)
-"""Where a load fits into memory: what it wrote over the time until all of it had reached the device."""
+BESIDE = (DURABLE, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEAK_DIRTY)
+"""What decides whether somebody uses DONTCACHE: the table of it beside buffered."""
 
 
-def _counted(
-    name: str, title: str, unit: str, value: Callable[[Counts], float], worst: bool = False
-) -> Metric:
-    def of_boot(boot: Measurement) -> float | None:
-        return value(boot.counts) if boot.counts else None
-
-    def highest(boots: Sequence[Measurement]) -> float:
-        return max(of_boot(boot) or 0.0 for boot in boots)
-
-    return Metric(name, title, unit, of_boot, highest if worst else _mean_of(of_boot), compared=not worst)
+def _counted(name: str, title: str, unit: str, value: Callable[[Counts], float], worst: bool = False) -> Metric:
+    return Metric(name, title, unit, lambda boot: value(boot.counts) if boot.counts else None, worst)
 
 
 COUNTS = (
@@ -141,11 +135,11 @@ class Cell:
 
     metric: Metric
     values: dict[str, float]
-    """variant -> the figure over all boots; variants for which there is one"""
+    """variant -> the figure over the boots of whole pairs, where each variant has one"""
     boots: dict[str, list[float]]
     """variant -> the figure of each boot, in the order of the pairs"""
-    ratios: dict[str, stats.Ratio]
-    """variant -> its ratio to the first variant"""
+    ratios: dict[str, stats.Comparison]
+    """variant -> what it has of the first variant"""
 
 
 @dataclass(frozen=True)
@@ -155,6 +149,7 @@ class Group:
     scenario: str
     mode: str
     place: str
+    drive: str
     variants: tuple[str, ...]
     pairs: int
     cells: list[Cell]
@@ -172,12 +167,11 @@ class Group:
 def summarize(
     measurements: Sequence[Measurement],
     metrics: Sequence[Metric] = SHORT,
-    partial: bool = False,
-    ratio: RatioOf = stats.paired_ratio,
+    compare: RatioOf = stats.paired,
 ) -> list[Group]:
     """Group by place, scenario and mode, in the order in which they come.
 
-    Where not all boots came through, partial lets ratios be taken of the pairs that are whole.
+    Where not all boots came through, figures and ratios are those of the pairs that are whole.
     """
     variants = tuple(dict.fromkeys(m.variant for m in measurements))
     places = list(dict.fromkeys(m.place for m in measurements))
@@ -189,63 +183,92 @@ def summarize(
             for mode in modes:
                 chosen = [m for m in measurements if (m.place, m.scenario, m.mode) == (place, scenario, mode)]
                 if chosen:
-                    groups.append(_group(chosen, variants, metrics, partial, ratio))
+                    groups.append(_group(chosen, variants, metrics, compare))
     return groups
 
 
+def beside(
+    measurements: Sequence[Measurement], metrics: Sequence[Metric] = BESIDE, compare: RatioOf = stats.paired
+) -> list[Group]:
+    """DONTCACHE beside buffered, in the same boots: the modes take the variants' place, and the variants theirs."""
+    modes = (BUFFERED, DONTCACHE)
+    chosen = [replace(m, variant=m.mode, mode=m.variant) for mode in modes for m in measurements if m.mode == mode]
+    keys = [{(m.scenario, m.place, m.mode) for m in chosen if m.variant == mode} for mode in modes]
+    return summarize([m for m in chosen if (m.scenario, m.place, m.mode) in keys[0] & keys[1]], metrics, compare)
+
+
 def _group(
-    chosen: Sequence[Measurement],
-    variants: tuple[str, ...],
-    metrics: Sequence[Metric],
-    partial: bool,
-    ratio: RatioOf,
+    chosen: Sequence[Measurement], variants: tuple[str, ...], metrics: Sequence[Metric], compare: RatioOf
 ) -> Group:
     one = chosen[0]
     by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
-    if not partial and len({tuple(boots) for boots in by_variant.values()}) != 1:
-        raise ValueError(f"{one.scenario}, {one.mode}: the boots are not paired")
-    cells = [_cell(metric, by_variant, ratio) for metric in metrics if one.first or not metric.of_step]
+    cells = [_cell(metric, by_variant, compare) for metric in metrics if one.first or not metric.of_step]
     pairs = len(set.intersection(*(set(boots) for boots in by_variant.values())))
-    return Group(one.scenario, one.mode, one.place, variants, pairs, cells)
+    return Group(one.scenario, one.mode, one.place, one.drive, variants, pairs, cells)
 
 
-def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]], ratio: RatioOf) -> Cell:
+def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]], compare: RatioOf) -> Cell:
     figures: dict[str, dict[int, float]] = {}
-    values: dict[str, float] = {}
     for variant, boots in by_variant.items():
         found = {pair: metric.of_boot(m) for pair, m in boots.items()}
-        figures[variant] = {pair: value for pair, value in found.items() if value is not None}
-        if figures[variant]:
-            values[variant] = metric.of_all([boots[pair] for pair in figures[variant]])
-    base, *others = by_variant
-    ratios = {}
-    for variant in others if metric.compared else []:
-        pairs = [pair for pair in figures[base] if pair in figures[variant]]
-        if pairs:
-            taken = ratio(*([figures[v][pair] for pair in pairs] for v in (base, variant)))
-            if taken:
-                ratios[variant] = taken
-    return Cell(metric, values, {v: list(of_pairs.values()) for v, of_pairs in figures.items()}, ratios)
+        if there := {pair: value for pair, value in found.items() if value is not None}:
+            figures[variant] = there
+    if not figures:
+        return Cell(metric, {}, {}, {})
+    whole = set.intersection(*(set(of_pairs) for of_pairs in figures.values()))
+    series = {v: [of_pairs[pair] for pair in sorted(whole or of_pairs)] for v, of_pairs in figures.items()}
+    if metric.worst:
+        return Cell(metric, {v: max(values) for v, values in series.items()}, series, {})
+    # A ratio is one of the means beside it. Where one variant has a zero, all are of the other kind.
+    zero = min(map(min, series.values())) == 0
+    mean = stats.arithmetic_mean if zero else stats.geometric_mean
+    base = next(iter(by_variant))
+    others = [variant for variant in series if variant != base and base in series and whole]
+    ratios = {variant: compare(series[base], series[variant], zero) for variant in others}
+    return Cell(metric, {v: mean(values) for v, values in series.items()}, series, ratios)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One comparison of a report, with where it belongs."""
+
+    group: Group
+    metric: Metric
+    variant: str
+    ratio: stats.Comparison
+    outstanding: bool
+    """Does it stand out among all that the report compares between these two?"""
+
+
+def comparisons(groups: Sequence[Group]) -> list[Compared]:
+    """All comparisons that have an interval, or need none; each family of them is corrected for its number."""
+    found = []
+    for base, variant in dict.fromkeys((group.variants[0], v) for group in groups for v in group.variants[1:]):
+        family = [
+            (group, cell)
+            for group in groups
+            for cell in group.cells
+            if group.variants[0] == base and variant in cell.ratios and cell.ratios[variant].known
+        ]
+        ratios = [cell.ratios[variant] for _, cell in family]
+        for (group, cell), ratio, out in zip(family, ratios, stats.outstanding(ratios), strict=True):
+            found.append(Compared(group, cell.metric, variant, ratio, out))
+    return found
 
 
 def verdicts(groups: Sequence[Group], of: str = "boots") -> list[str]:
     """What the intervals show, in sentences that do not claim more than they do."""
     lines = []
+    compared = comparisons(groups)
     for base, variant in dict.fromkeys((group.variants[0], v) for group in groups for v in group.variants[1:]):
-        lines += _verdicts(groups, base, variant, of)
+        lines += _verdicts([one for one in compared if one.variant == variant], base, variant, of)
     return lines or ["One variant alone has nothing to be compared with."]
 
 
-def _verdicts(groups: Sequence[Group], base: str, variant: str, of: str) -> list[str]:
+def _verdicts(compared: Sequence[Compared], base: str, variant: str, of: str) -> list[str]:
     name = f"{title(variant)}/{title(base)}"
-    compared = [
-        (group, cell, cell.ratios[variant])
-        for group in groups
-        for cell in group.cells
-        if variant in cell.ratios and cell.ratios[variant].known
-    ]
-    if compared and all(ratio.exact for _, _, ratio in compared):
-        near = sum(abs(ratio.estimate - 1) <= NEAR for _, _, ratio in compared)
+    if compared and all(one.ratio.exact for one in compared):
+        near = sum(abs(one.ratio.estimate - one.ratio.same) <= NEAR for one in compared)
         return [
             f"{name}, counted, not timed: another boot gives the same digits, so a ratio has no interval."
             f" {near} of {len(compared)} are within {100 * NEAR:.0f} % of 1. How far the others depend on the moment"
@@ -253,17 +276,22 @@ def _verdicts(groups: Sequence[Group], base: str, variant: str, of: str) -> list
         ]
     if not compared:
         return [f"{name}: one pair of {of} shows no difference and no equality: take more pairs."]
-    shown = [item for item in compared if item[2].shown]
-    pairs = max(ratio.pairs for _, _, ratio in compared)
+    out = [one for one in compared if one.outstanding]
+    only = [one for one in compared if one.ratio.shown and not one.outstanding]
+    zeros = sum(isinstance(one.ratio, stats.Difference) for one in compared)
+    pairs = max(one.ratio.pairs for one in compared)
     lines = [
-        f"{name} over {pairs} pairs of {of}, 95 % intervals: {stats.NO_DIFFERENCE} in"
-        f" {len(compared) - len(shown)} of {len(compared)} comparisons."
-        f" By chance alone about {len(compared) * (1 - stats.CONFIDENCE):.0f} would exclude 1."
+        f"{name} over {pairs} pairs of {of}: {len(out)} of {len(compared)} comparisons stand out (Holm's method, 5 %),"
+        f" {len(only)} more have a 95 % interval that leaves out equality, of which chance alone makes about"
+        f" {len(compared) * (1 - stats.CONFIDENCE):.0f}."
+        + (f" {zeros} are differences, not ratios, because a value is zero." if zeros else "")
     ]
-    places = {group.place for group in groups}
-    for group, cell, ratio in shown:
-        mode = f", {group.mode}" if group.mode != KERNEL else ""
-        place = f", {group.place}" if len(places) > 1 else ""
-        what = f"{group.scenario}{mode}{place}, {cell.metric.title}"
-        lines.append(f"{what}: {ratio.verdict(title(variant))}, {ratio}")
-    return lines
+    lines += [f"stands out: {_sentence(one)}" for one in out]
+    return lines + [f"uncorrected: {_sentence(one)}" for one in only]
+
+
+def _sentence(one: Compared) -> str:
+    mode = f", {title(one.group.mode)}" if one.group.mode != KERNEL else ""
+    unit = f" {one.metric.unit}".rstrip() if isinstance(one.ratio, stats.Difference) else ""
+    what = f"{one.group.scenario}{mode}, {one.group.place}, {one.metric.title}"
+    return f"{what}: {one.ratio.verdict(title(one.variant))}, {one.ratio}{unit}"

@@ -5,23 +5,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
-from .summary import MAIN, SHORT, Group, Metric
+from .summary import SHORT, Cell, Group, Metric
 from .variants import KERNEL, title
 
 WIDTH = 140
 """Columns of the table where there is no terminal to ask."""
 
 LEGEND = (
-    "MB/s: 10^6 bytes a second, geometric mean over the boots. p50, p99, p99.9: completion latency,"
-    " from the histograms of all jobs and boots added up. peak dirty: most dirty memory seen in samples,"
-    " geometric mean. cached after: in the page cache after sync. counter after: what the scenario left on the"
-    " counter after sync. Both of the worst boot."
-    " Rust/C: geometric mean of the ratios within the pairs of boots, with its 95 % interval."
+    "to durable: 10^6 bytes a second from a load's first request until all that it wrote is on the drive (of reads,"
+    " until the last has come); handed over: until the last write had returned, a figure of memory."
+    " p50, p99, p99.9: latency of a request from its preparation to its end, all jobs in one histogram; those beyond"
+    " which fewer than 10 requests of a boot lie are left out. peak dirty: most dirty memory seen in samples."
+    " cached after and counter after: in the page cache after sync, and what the load left on the counter; of the worst"
+    " boot. Figures are geometric means over the boots (arithmetic ones where a boot has a zero)."
+    " Rust/C: geometric mean of the ratios within the pairs of boots, with its 95 % interval; where there is a zero,"
+    " mean of the differences with theirs."
 )
 
 
@@ -42,82 +46,116 @@ def many(noun: str, *numbers: int) -> str:
     return f"{told} {noun}{'s' if told != '1' else ''}"
 
 
-NAMES = ["scenario", "mode", "core"]
+def _about(group: Group) -> dict[str, str]:
+    """What a row is about, before the column of what is compared."""
+    mode = title(group.mode)
+    return {"scenario": group.scenario, "drive": group.drive.partition(" ")[0], "place": group.place, "mode": mode}
 
 
-def names(groups: Sequence[Group]) -> list[str]:
-    """The columns that say what a row is about; a place only where there are several.
-
-    On one kernel the modes are what is compared.
-    """
-    if groups and all(group.mode == KERNEL for group in groups):
-        return ["scenario", "mode"]
-    return [*NAMES[:1], "place", *NAMES[1:]] if len({group.place for group in groups}) > 1 else NAMES
-
-
-def header(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> list[str]:
-    """The titles of the columns."""
-    titles = [
-        metric.unit if metric.name == MAIN else f"{metric.title}, {metric.unit}".removesuffix(", ")
-        for metric in metrics
-    ]
-    return [*names(groups), *titles]
-
-
-def rows(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> list[list[str]]:
-    """A row for each variant of a scenario and mode, and one for each ratio, where there is anything."""
-    result = []
-    columns = names(groups)
-    for group in groups:
-        parts = {"scenario": group.scenario, "place": group.place, "mode": group.mode}
-        about = [parts[column] for column in columns[:-1]]
-        cells = {cell.metric.name: cell for cell in group.cells}
-        chosen = [(metric, cells.get(metric.name)) for metric in metrics]
-        if not any(cell and cell.values for _, cell in chosen):
-            continue  # nothing of this was measured here
-        for variant in group.variants:
-            if not any(cell and variant in cell.values for _, cell in chosen):
-                continue
-            values = [_value(cell.values.get(variant), metric.unit) if cell else "" for metric, cell in chosen]
-            result.append([*about, title(variant), *values])
-        for variant in group.variants[1:]:
-            if not any(cell and variant in cell.ratios for _, cell in chosen):
-                continue
-            ratios = [str(cell.ratios[variant]) if cell and variant in cell.ratios else "" for _, cell in chosen]
-            result.append([*about, f"{title(variant)}/{title(group.variants[0])}", *ratios])
-    return result
-
-
-def _value(value: float | None, unit: str) -> str:
+def _number(value: float | None, metric: Metric) -> str:
     if value is None:
         return ""
-    return f"{value:.0f}" if unit == "pages" else number(value)
+    return f"{value:.0f}" if metric.unit == "pages" else number(value)
 
 
-def show(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> None:
+def _ratio(cell: Cell | None, variant: str) -> str:
+    return str(cell.ratios[variant]) if cell and variant in cell.ratios else ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading, and a row for each variant of each load and for each ratio."""
+
+    heading: str
+    groups: Sequence[Group]
+    metrics: Sequence[Metric] = SHORT
+
+    def names(self) -> list[str]:
+        """The columns that say what a row is about; drive and place only where there are several."""
+        names = ["scenario"]
+        names += [name for name in ("drive", "place") if len({_about(group)[name] for group in self.groups}) > 1]
+        # On one kernel the modes are what is compared.
+        return [*names, "mode"] if all(group.mode == KERNEL for group in self.groups) else [*names, "mode", "core"]
+
+    def header(self) -> list[str]:
+        """The titles of the columns."""
+        return [*self.names(), *(f"{metric.title}, {metric.unit}".removesuffix(", ") for metric in self.metrics)]
+
+    def rows(self) -> list[list[str]]:
+        """The rows for which there is anything."""
+        return [row for group in self.groups for row in self._rows(group)]
+
+    def _rows(self, group: Group) -> list[list[str]]:
+        about = [_about(group)[name] for name in self.names()[:-1]]
+        cells = {cell.metric.name: cell for cell in group.cells}
+        chosen = [(metric, cells.get(metric.name)) for metric in self.metrics]
+        result = []
+        for variant in group.variants:
+            if any(cell and variant in cell.values for _, cell in chosen):
+                values = [_number(cell.values.get(variant), metric) if cell else "" for metric, cell in chosen]
+                result.append([*about, title(variant), *values])
+        for variant in group.variants[1:]:
+            if any(cell and variant in cell.ratios for _, cell in chosen):
+                ratios = [_ratio(cell, variant) for _, cell in chosen]
+                result.append([*about, f"{title(variant)}/{title(group.variants[0])}", *ratios])
+        return result
+
+
+class Beside(Table):
+    """A row for each load and core: both figures to durable, then DONTCACHE's ratios to buffered."""
+
+    def names(self) -> list[str]:
+        """The core stands in the mode's place."""
+        names = [name for name in super().names() if name not in ("mode", "core")]
+        return names if all(group.mode == KERNEL for group in self.groups) else [*names, "core"]
+
+    def header(self) -> list[str]:
+        """The first metric has three columns."""
+        first, *others = self.metrics
+        titles = [f"buffered, {first.unit}", f"DONTCACHE, {first.unit}"]
+        return [*self.names(), *titles, f"ratio {first.title}", *(f"ratio of {metric.title}" for metric in others)]
+
+    def _rows(self, group: Group) -> list[list[str]]:
+        about = [_about(group)["mode" if name == "core" else name] for name in self.names()]
+        cells = {cell.metric.name: cell for cell in group.cells}
+        first = cells[self.metrics[0].name]
+        if len(first.values) < len(group.variants):
+            return []
+        values = [_number(first.values[variant], first.metric) for variant in group.variants]
+        ratios = [_ratio(cells.get(metric.name), group.variants[1]) for metric in self.metrics]
+        return [[*about, *values, *ratios]]
+
+
+def is_ratio(row: Sequence[str], names: int) -> bool:
+    """Does this row hold ratios?"""
+    return "/" in row[names - 1]
+
+
+def show(table: Table) -> None:
     """Print a table on stdout."""
     console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    count = len(names(groups))
-    for index, name in enumerate(header(groups, metrics)):
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    count = len(table.names())
+    for index, name in enumerate(table.header()):
         left = index < count
-        heading = name.replace(", ", "\n")
-        table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=left)
+        heading = name.replace(", ", "\n").replace("ratio ", "ratio\n")
+        shown.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=left)
     last = [""] * (count - 1)
-    for row in rows(groups, metrics):
-        if last[0] and row[0] != last[0]:
-            table.add_section()
+    for row in table.rows():
+        if last and last[0] and row[0] != last[0]:
+            shown.add_section()
         about = ["" if row[: index + 1] == last[: index + 1] else row[index] for index in range(count - 1)]
         last = row[: count - 1]
         # The interval goes below the ratio: a terminal is narrow.
         cells = [cell.replace(" (", "\n(") for cell in row[count:]]
-        table.add_row(*about, row[count - 1], *cells, style="bold" if "/" in row[count - 1] else None)
-    console.print(table)
+        shown.add_row(*about, row[count - 1], *cells, style="bold" if is_ratio(row, count) else None)
+    console.print(shown)
 
 
-def markdown(groups: Sequence[Group], metrics: Sequence[Metric] = SHORT) -> str:
+def markdown(table: Table) -> str:
     """The same table for a README."""
-    lines = ["| " + " | ".join(header(groups, metrics)) + " |"]
-    lines.append("| " + " | ".join(["---"] * len(names(groups)) + ["---:"] * len(metrics)) + " |")
-    lines += ["| " + " | ".join(row) + " |" for row in rows(groups, metrics)]
+    names = len(table.names())
+    lines = ["| " + " | ".join(table.header()) + " |"]
+    lines.append("| " + " | ".join(["---"] * names + ["---:"] * (len(table.header()) - names)) + " |")
+    lines += ["| " + " | ".join(row) + " |" for row in table.rows()]
     return "\n".join(lines) + "\n"

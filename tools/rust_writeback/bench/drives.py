@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The drives that loads run on, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import Failure
+from ..vmoptions import amount
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What limits a drive; None and 0 mean that it does not."""
+
+    name: str
+    bps: str | None = None
+    """bytes a second"""
+    iops: str | None = None
+    """requests a second"""
+    latency_ns: int = 0
+    """what a request takes, however large; the drive is in the guest's memory then"""
+    depth: int = 1023
+    kilobytes: int = 512
+    """such a drive serves so many requests at a time, of so many KiB at most"""
+
+    @property
+    def in_memory(self) -> bool:
+        """Is it null_blk in the guest, and not the emulated NVMe?"""
+        return bool(self.latency_ns)
+
+    def __str__(self) -> str:
+        limits = [f"{self.bps}B/s" if self.bps.isdigit() else f"{self.bps}iB/s"] if self.bps else []
+        limits += [f"{self.iops} requests/s"] if self.iops else []
+        limits += [f"{self.latency_ns / 1000:.0f} us a request"] if self.in_memory and not self.iops else []
+        limits += [f"{self.kilobytes} KiB a request"] if self.depth == 1 else []
+        return f"{self.name} ({', '.join(limits)})" if limits else self.name
+
+
+CLOUD = Drive("cloud", bps="125M", iops="3000")
+"""A volume of a cloud provider, where the number of requests is the price."""
+
+STREAM = Drive("stream", bps="112M")
+"""Limited in bytes only, like a disk or a slow link."""
+
+FAST = Drive("fast", latency_ns=20_000)
+"""An NVMe drive that writes to its buffer."""
+
+CLOUD_IN_MEMORY = Drive("cloud", iops="3000", latency_ns=333_333, depth=1, kilobytes=128)
+"""As close to the first as null_blk comes: one request at a time, which takes the same time whatever its size."""
+
+PROFILES = {drive.name: drive for drive in (CLOUD, STREAM, FAST)}
+
+
+def parse(text: str) -> Drive:
+    """A profile's name, or limits of an emulated NVMe: bps=1G,iops=600."""
+    if text in PROFILES:
+        return PROFILES[text]
+    limits: dict[str, str] = {}
+    try:
+        for part in text.split(","):
+            name, _, value = part.partition("=")
+            if name not in ("bps", "iops") or name in limits:
+                raise ValueError
+            amount(value)
+            limits[name] = value.upper()
+    except ValueError:
+        known = ", ".join(PROFILES)
+        raise Failure(f"--drive {text}: {part} is unknown; give {known}, or limits like bps=1G,iops=600", 2) from None
+    return Drive(text, bps=limits.get("bps"), iops=limits.get("iops"))

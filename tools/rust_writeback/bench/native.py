@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Loads in user-mode Linux: the same kernel tree at the speed of the real CPU, on a drive in its memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .. import guest, native
+from ..errors import Failure
+from ..vmoptions import amount
+from . import boots, drives, report, results
+from .catalogue import Load
+from .drives import Drive
+
+LEFT_OUT = ("depth-1-counts",)
+"""It sets kernel probes, which user-mode Linux does not have."""
+
+BOOT_SECONDS, STEP_SECONDS = 3.0, 0.4
+"""What a boot, and a step beside its load, takes."""
+
+RATE = 200e6
+"""Bytes a second of a load, about."""
+
+
+class Words(report.Words):
+    """What a report says of this machine."""
+
+    emulated = "User-mode Linux on the host's CPU: system calls cost more there than on hardware, memory the same."
+
+    def machine(self, setup: dict[str, Any]) -> str:
+        """What ran the kernel."""
+        return f"user-mode Linux on {setup['host_cpu']}"
+
+
+@dataclass(frozen=True)
+class Native(boots.Machine):
+    """User-mode Linux with a drive in its memory."""
+
+    words: ClassVar[report.Words] = Words()
+    report: ClassVar[str] = "native"
+    cpus: int = 1
+    interval: float = 0.02
+
+    def select(self, loads: Sequence[Load], drive: Drive | None) -> list[Load]:
+        """All on the fast drive, or on what comes close to a cloud's."""
+        known = {None: drives.FAST, drives.FAST: drives.FAST, drives.CLOUD: drives.CLOUD_IN_MEMORY}
+        if drive not in known:
+            raise Failure("the native machine's drive is fast or cloud; leave --drive out, or give one of these", 2)
+        chosen = [replace(load, drive=known[drive]) for load in loads if load.scenario.name not in LEFT_OUT]
+        if not chosen:
+            raise Failure(f"the native machine leaves {', '.join(LEFT_OUT)} out: it has no kernel probes", 2)
+        return chosen
+
+    def command(self, plan: Mapping[str, Any]) -> list[str]:
+        """What runs in it; its root is the build root, in which the project is."""
+        path = f"{guest.LOAD.parent}:$PATH"
+        script = f'cd {boots.DRIVER} && PATH={path} exec python3 -B -m bench "$1"'
+        return ["sh", "-c", script, "bench", results.to_text(plan)]
+
+    def boot(self, boot: boots.Boot, stream: boots.Stream) -> dict[str, Any]:
+        """Boot, and run all steps; what is known of it afterwards."""
+        begin = time.monotonic()
+        mem = amount(boot.mem) + self.held(boot.drive)
+        options = native.Options(core=boot.variant.core, mem=f"{mem >> 20}M", cpus=self.cpus)
+        result = native.run(options, self.command(self.plan(boot)), stdout=stream)
+        boots.check(boot, stream, result.core, result.status, result.stderr, str(result.console))
+        return {
+            "seconds": round(time.monotonic() - begin, 1),
+            "boot_seconds": round(result.boot_seconds, 1),
+            "accelerator": "native (user-mode Linux)",
+            "kernel": result.kernel,
+            "kernel_warned": result.warned,
+        }
+
+    def ensure(self) -> None:
+        """Build what is booted."""
+        native.ensure()
+        guest.ensure_load()
+
+    @property
+    def image(self) -> Path:
+        """What is booted."""
+        return native.LINUX
+
+    def load_seconds(self, load: Load) -> float:
+        """How long a load may take."""
+        return max(load.moved / RATE, load.scenario.paced_seconds)
+
+    def seconds(self, loads: Sequence[Load]) -> float:
+        """How long the boots of one variant may take."""
+        a_boot = BOOT_SECONDS * len(self.share_out(loads))
+        return a_boot + sum(STEP_SECONDS + self.load_seconds(load) for load in loads)

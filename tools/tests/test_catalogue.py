@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every load that there is a file for is run, on the drive and with the memory that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from bench_samples import FOLDER, LOADS
+from rust_writeback.bench import boots, catalogue, drives, jobs, native, results, sim
+from rust_writeback.errors import Failure
+from rust_writeback.vmoptions import amount
+
+ENTRIES = {entry.name: entry for entry in catalogue.CATALOGUE}
+
+
+def test_every_job_file_is_in_the_catalogue_and_the_other_way_round() -> None:
+    files = {path.stem: path for path in FOLDER.iterdir()}
+    assert {path.suffix for path in files.values()} == {".fio", ".ini"}
+    assert set(ENTRIES) == set(files) and len(ENTRIES) == len(catalogue.CATALOGUE)
+    for name, path in files.items():
+        assert jobs.find(name, FOLDER) == path
+    assert {path.stem for path in FOLDER.glob("*.ini")} == {"tree", "compaction"}
+
+
+def test_every_load_moves_something_in_a_mode_and_a_place_that_there_is() -> None:
+    for load in LOADS.values():
+        assert load.moved > 0, load.name
+        assert load.mode in catalogue.ALL_MODES and load.place in catalogue.PLACES
+    for entry in catalogue.CATALOGUE:
+        assert set(entry.modes) <= set(catalogue.ALL_MODES) and set(entry.places) <= set(catalogue.PLACES)
+        assert {load.place for load in LOADS.values() if load.entry is entry} == set(entry.places)
+
+
+def test_every_load_says_its_drive() -> None:
+    for load in LOADS.values():
+        assert load.drive is load.entry.drive and load.drive in drives.PROFILES.values()
+    of_drives = {
+        name: {entry.name for entry in catalogue.CATALOGUE if entry.drive is drive}
+        for name, drive in drives.PROFILES.items()
+    }
+    assert of_drives["fast"] == {"depth-1", "depth-1-counts"}
+    assert {"small-4k", "append", "paced", "random", "tree", "temp", "compaction"} < of_drives["cloud"]
+    assert {"sequential", "writers-4", "writers-32", "memory", "noisy", "device-read"} < of_drives["stream"]
+
+
+def test_loads_about_memory_have_less_of_it_than_files() -> None:
+    about = {load.scenario.name for load in LOADS.values() if load.mem == catalogue.LITTLE}
+    assert about == {"sequential-read", "random-read", "noisy", "mixed", "device-read", "device-write-memcg"}
+    for load in LOADS.values():
+        if load.mem == catalogue.LITTLE:
+            assert load.scenario.footprint > amount(load.mem), load.name
+        else:
+            assert load.scenario.footprint < amount(load.mem) // 2, load.name
+
+
+def test_reads_are_about_memory() -> None:
+    """Where all that is read fits into it, the second mode would read what the first one had cached."""
+    assert all(load.mem == catalogue.LITTLE for load in LOADS.values() if load.reads_only)
+
+
+@pytest.mark.parametrize("machine", [boots.Machine(), sim.Simulated(), native.Native()])
+def test_a_drive_in_memory_holds_every_load(machine: boots.Machine) -> None:
+    for load in machine.select(list(LOADS.values()), drives.FAST):
+        assert load.scenario.at_most_written < 2 * amount(machine.size_in_memory), load.name
+        assert load.scenario.footprint < 0.95 * amount(machine.size_in_memory), load.name
+
+
+@pytest.mark.parametrize("name", [load.name for load in LOADS.values() if load.place == "device"])
+def test_what_runs_on_a_device_makes_no_files(name: str) -> None:
+    load = LOADS[name]
+    assert load.scenario.files == 1
+    assert "${BENCH_DIRECTORY}" not in load.scenario.text
+    assert "filename=${BENCH_FILE}" in load.scenario.text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["mixed"], ["mixed/xfs/dontcache", "mixed/ext4/dontcache"]),
+        (["depth-1/device"], ["depth-1/device/buffered", "depth-1/device/dontcache"]),
+        (["tree/e*/buffered"], ["tree/ext4/buffered"]),
+        (["writers-?/ext4/d*", "device-read/*/buffered"], []),
+    ],
+)
+def test_only_takes_scenarios_places_and_modes(patterns: list[str], names: list[str]) -> None:
+    found = [load.name for load in catalogue.matrix(patterns, FOLDER)]
+    expected = names or ["writers-4/ext4/dontcache", "writers-4/ext4/direct", "device-read/device/buffered"]
+    assert found == expected
+
+
+def test_only_that_matches_nothing_is_told() -> None:
+    with pytest.raises(Failure, match="--only fast matches nothing; names are like sequential/xfs/buffered"):
+        catalogue.matrix(["fast"], FOLDER)
+
+
+def test_what_make_run_runs_is_in_the_catalogue() -> None:
+    chosen = catalogue.matrix(catalogue.SHORT, FOLDER)
+    assert {load.scenario.name for load in chosen} == {"small-4k", "append", "paced", "random"}
+    assert {(load.place, load.drive, load.mem) for load in chosen} == {("xfs", drives.CLOUD, catalogue.ENOUGH)}
+    assert [load.mode for load in chosen] == ["buffered"] * 4 + ["dontcache"] * 4
+
+
+def named(loads: list[catalogue.Load]) -> list[str]:
+    return [load.name for load in loads]
+
+
+def test_which_mode_is_first_alternates_from_pair_to_pair() -> None:
+    loads = catalogue.matrix(["random/xfs", "small-4k/xfs"], FOLDER)
+    odd, even = catalogue.in_turn(loads, 1), catalogue.in_turn(loads, 2)
+    assert [load.mode for load in odd] == ["buffered"] * 2 + ["dontcache"] * 2 + ["direct"]
+    assert [load.mode for load in even] == ["direct"] + ["dontcache"] * 2 + ["buffered"] * 2
+    assert named(catalogue.in_turn(loads, 3)) == named(odd) and named(catalogue.in_turn(loads, 10)) == named(even)
+    assert sorted(named(odd)) == sorted(named(even)) == sorted(named(loads))
+
+
+@pytest.mark.parametrize("pair", [1, 2])
+def test_within_a_mode_the_order_stays_for_the_sake_of_a_kept_file(pair: int) -> None:
+    loads = [replace(load, drive=drives.FAST) for load in catalogue.matrix(["random/xfs", "sequential/xfs"], FOLDER)]
+    planned = results.plan(catalogue.in_turn(loads, pair))
+    assert [(step.load.scenario.name, step.keep) for step in planned] == [("sequential", True), ("random", False)] * 3
+    assert [one.load.mode == two.load.mode for one, two in zip(planned[::2], planned[1::2], strict=True)] == [True] * 3
+
+
+def test_a_boot_shares_place_drive_and_memory() -> None:
+    machine, loads = boots.Machine(), list(LOADS.values())
+    shared = machine.share_out(loads)
+    rigs = [{(load.place, load.drive, load.mem) for load in together} for together in shared]
+    assert all(len(rig) == 1 for rig in rigs)
+    assert len({rig for (rig,) in rigs}) == len(shared)
+    assert sorted(named([load for together in shared for load in together])) == sorted(LOADS)
+    # The files for reads stay from load to load.
+    reads = next(together for together in shared if together[0].name == "sequential-read/xfs/buffered")
+    assert [step.keep for step in results.plan(reads)[:2]] == [True, False]
+
+
+def test_a_drive_that_is_asked_for_is_that_of_all_loads() -> None:
+    machine, loads = boots.Machine(), list(LOADS.values())
+    assert machine.select(loads, None) == loads
+    assert {load.drive for load in machine.select(loads, drives.FAST)} == {drives.FAST}
+    assert len(machine.share_out(machine.select(loads, drives.FAST))) == 2 * len(catalogue.PLACES)
+
+
+def test_a_paced_load_is_given_its_time() -> None:
+    machine, paced = boots.Machine(), LOADS["paced/xfs/buffered"]
+    assert paced.scenario.paced_seconds == pytest.approx(paced.scenario.written / (4 * 1000 * 4096))
+    assert paced.scenario.paced_seconds > 2
+    assert machine.load_seconds(paced) > paced.scenario.paced_seconds
+    big = LOADS["sequential/xfs/buffered"]
+    assert machine.load_seconds(big) > big.moved / amount("112M")

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Our own program does the loads that its files promise, and says so in fio's words."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench_samples import FOLDER, GUEST
+from rust_writeback import guest, paths
+from rust_writeback.bench import histogram, jobs
+
+TREE = {"files=2000": "files=300"}
+COMPACTION = {"numjobs=4": "numjobs=3", "files=6": "files=2", "file_size=64m": "file_size=1m"}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, as the project compiles it."""
+    if not shutil.which("clang"):
+        pytest.skip("no clang here; the build root has it")
+    path = tmp_path_factory.mktemp("bin") / "load"
+    guest.compile_program(GUEST / "load.c", path)
+    return path
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on a real file system."""
+    paths.BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="test-load.") as folder:
+        yield Path(folder)
+
+
+def scenario(name: str, smaller: dict[str, str], folder: Path) -> jobs.Scenario:
+    """One of our files with less to do."""
+    text = (FOLDER / f"{name}.ini").read_text()
+    for much, little in smaller.items():
+        assert much in text
+        text = text.replace(much, little)
+    path = folder / f"{name}.ini"
+    path.write_text(text)
+    return jobs.read(path)
+
+
+def run(program: Path, load: jobs.Scenario, mode: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """As the guest's driver runs it."""
+    for name, size in load.needs.items():
+        (folder / name).write_bytes(bytes(size))
+    words = [word.replace("${BENCH_DIRECTORY}", str(folder)) for word in load.command(mode)[1:]]
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def outcomes(load: jobs.Scenario, mode: str, done: subprocess.CompletedProcess[str]) -> list[jobs.Outcome]:
+    """What it says that it did, which has to be what it was told to do."""
+    assert (done.returncode, done.stderr) == (0, "")
+    return jobs.parse(done.stdout, 0, 0, load, mode)
+
+
+def test_a_tree_is_of_new_files_of_all_sizes(program: Path, tmp_path: Path) -> None:
+    load, folder = scenario("tree", TREE, tmp_path), tmp_path / "tree"
+    folder.mkdir()
+    (outcome,) = outcomes(load, "buffered", run(program, load, "buffered", folder))
+    sizes = jobs.file_sizes(300, 4 << 10, 256 << 10)
+    assert [(folder / f"tree.0.{number}").stat().st_size for number in range(300)] == sizes
+    assert len(list(folder.iterdir())) == load.files == 300
+    assert (outcome.bytes, outcome.ios) == (sum(sizes), sum(-(-size // (64 << 10)) for size in sizes))
+    assert outcome.tool == "load" and outcome.syncs == {}
+    assert 0 < outcome.runtime_ms <= outcome.durable_ms + 1
+    assert 0 < outcome.cpu_seconds < 60
+
+
+def test_a_tree_on_a_drive_says_of_how_many_pieces_its_files_are(program: Path, disk: Path, tmp_path: Path) -> None:
+    load = scenario("tree", TREE, tmp_path)
+    (outcome,) = outcomes(load, "buffered", run(program, load, "buffered", disk))
+    if not outcome.extents:
+        pytest.skip("this file system does not tell of extents")
+    assert 300 <= outcome.extents < 300 * 64
+
+
+def test_tables_are_written_synced_and_renamed_beside_readers(program: Path, disk: Path, tmp_path: Path) -> None:
+    load = scenario("compaction", COMPACTION, tmp_path)
+    writers, readers = outcomes(load, "buffered", run(program, load, "buffered", disk))
+    tables = {f"table.{writer}.{number}" for writer in range(3) for number in range(2)}
+    assert {path.name for path in disk.iterdir()} == tables | {"reader.0", "reader.1"}
+    assert {(disk / name).stat().st_size for name in tables} == {8 << 20}
+    assert len(tables) + 2 == load.files
+    assert (writers.bytes, writers.ios, len(writers.jobs)) == (6 * (8 << 20), 6 * 8, 3)
+    # A sync for each file, which is part of the time until all is durable.
+    assert histogram.count(writers.syncs) == 6
+    assert writers.durable_ms + 1 >= writers.runtime_ms > 0
+    assert (len(readers.jobs), readers.bytes) == (2, readers.ios * 4096)
+    assert readers.ios >= 2 * jobs.FEWEST and readers.syncs == {}
+
+
+def test_each_latency_is_in_a_bin_as_narrow_as_those_of_fio(program: Path, disk: Path, tmp_path: Path) -> None:
+    load = scenario("compaction", COMPACTION, tmp_path)
+    done = run(program, load, "buffered", disk)
+    _, readers = outcomes(load, "buffered", done)
+    assert all(ns.bit_length() <= 6 or ns % (1 << (ns.bit_length() - 6)) == 0 for ns in readers.latency)
+    # No job can have waited longer than it ran, each of its requests after the one before.
+    for job in json.loads(done.stdout[done.stdout.index("{\n") :])["jobs"]:
+        traffic = job["read" if job["jobname"] == "readers" else "write"]
+        assert traffic["lat_ns"]["N"] == sum(traffic["lat_ns"]["bins"].values()) == traffic["total_ios"]
+        whole = sum(int(ns) * count for ns, count in traffic["lat_ns"]["bins"].items())
+        whole += sum(int(ns) * count for ns, count in job["sync"]["lat_ns"]["bins"].items())
+        assert 0 < whole / 1e6 < max(job["durable"], traffic["runtime"] + 1)
+
+
+def test_dontcache_is_asked_for_where_the_mode_says_so(program: Path, disk: Path, tmp_path: Path) -> None:
+    """By the writers only. A file system that does not have it says so, and the program with it."""
+    load = scenario("compaction", COMPACTION, tmp_path)
+    done = run(program, load, "dontcache", disk)
+    if done.returncode:
+        assert done.stderr == "load: write: Operation not supported\n"
+        return
+    writers, readers = outcomes(load, "dontcache", done)
+    assert writers.jobs and readers.jobs
+
+
+def test_a_file_system_without_dontcache_is_told_in_a_line(program: Path, tmp_path: Path) -> None:
+    probe = tmp_path / "probe"
+    with probe.open("wb") as file:
+        try:
+            os.pwritev(file.fileno(), [b"x"], 0, 0x80)
+            pytest.skip("the file system of /tmp has it")
+        except OSError:
+            pass
+    load = scenario("tree", TREE, tmp_path)
+    done = run(program, load, "dontcache", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "load: write: Operation not supported\n")
+
+
+GOOD_TREE = ["tree", "DIR", "3", "4096", "8192", "4096", "buffered"]
+GOOD_COMPACTION = ["compaction", "DIR", "1", "1", "4096", "4096", "1", "4096", "buffered"]
+
+
+def changed(words: list[str], index: int, word: str) -> list[str]:
+    return [*words[:index], word, *words[index + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "usage: load tree|compaction|touch"),
+        (["bush", "DIR"], "usage: load"),
+        (GOOD_TREE[:-1], "usage: load"),
+        ([*GOOD_TREE, "more"], "usage: load"),
+        (GOOD_COMPACTION[:-1], "usage: load"),
+        (["touch"], "usage: load"),
+        (["touch", "much"], "much is not a number above 0"),
+        (["touch", "0"], "0 is not a number above 0"),
+        (changed(GOOD_TREE, 2, "0"), "0 is not a number above 0"),
+        (changed(GOOD_TREE, 3, "4k"), "4k is not a number above 0"),
+        (changed(GOOD_TREE, 5, ""), " is not a number above 0"),
+        (changed(GOOD_TREE, 6, "direct"), "direct is no mode; there are buffered and dontcache"),
+        (changed(GOOD_TREE, 1, "DIR/none"), "DIR/none: No such file or directory"),
+        (changed(GOOD_COMPACTION, 1, "DIR/none"), "No such file or directory"),
+        (changed(GOOD_COMPACTION, 8, ""), " is no mode"),
+        (changed(GOOD_COMPACTION, 6, "2"), "reader.1: No such file or directory"),
+        (changed(GOOD_COMPACTION, 7, "9999999"), "reader.0 has nothing to read"),
+        (changed(GOOD_COMPACTION, 4, "-4096"), "-4096 is not a number above 0"),
+        (["touch", "99999999999999999999999"], " bytes of memory: Cannot allocate memory"),
+    ],
+)
+def test_wrong_words_are_told_in_a_line(program: Path, tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "reader.0").write_bytes(bytes(8192))
+    given = [word.replace("DIR", str(tmp_path)) for word in words]
+    # A program that takes them all the same is not to fill the disk.
+    limited = ["prlimit", "--fsize=1048576", "--as=1073741824", str(program), *given]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode in (1, 2) and done.stdout == ""
+    assert done.stderr.startswith("load: ") and done.stderr.count("\n") == 1
+    assert said.replace("DIR", str(tmp_path)) in done.stderr
+
+
+def test_what_was_said_to_be_good_is(program: Path, tmp_path: Path) -> None:
+    """Or the words above could be refused for another reason."""
+    (tmp_path / "reader.0").write_bytes(bytes(8192))
+    for words in (GOOD_TREE, GOOD_COMPACTION):
+        given = [word.replace("DIR", str(tmp_path)) for word in words]
+        done = subprocess.run([program, *given], capture_output=True, text=True, timeout=20, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), words
+
+
+def test_files_that_are_there_already_are_not_written_over(program: Path, tmp_path: Path) -> None:
+    for name, words in (("tree.0.1", GOOD_TREE), ("new.0", GOOD_COMPACTION)):
+        (tmp_path / name).write_text("somebody's")
+        (tmp_path / "reader.0").write_bytes(bytes(8192))
+        given = [word.replace("DIR", str(tmp_path)) for word in words]
+        done = subprocess.run([program, *given], capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 1 and done.stderr == f"load: {tmp_path / name}: File exists\n"
+        assert (tmp_path / name).read_text() == "somebody's"
+
+
+def test_memory_that_is_touched_is_in_use(program: Path) -> None:
+    with subprocess.Popen([program, "touch", str(40 << 20)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout and process.stdout.readline() == "touched\n"
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            resident = int(status.partition("VmRSS:")[2].split()[0]) << 10
+            assert 40 << 20 <= resident < 80 << 20
+            assert process.poll() is None
+        finally:
+            process.kill()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The native machine: its command line, and what is made of how it ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+from rust_writeback import config, console, machine, native, paths
+from rust_writeback.errors import Failure
+from rust_writeback.vm import VmFailure
+
+LOG = paths.LOG / "native.log"
+PORTS = {"control": 7, "stdout": 9, "stderr": 11}
+DONE = machine.Story(kernel="7.3.4", core="rust", status=0)
+
+BUG = "[  1.0] BUG: failure at mm/x.c:7/f()!\n[  1.0] Kernel panic - not syncing: BUG!\n"
+FAULT = "[  1.0] Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x60001000\n"
+NO_ROOM = "[  1.0] Bus error - the host /dev/shm or /tmp mount\n[  1.0] Kernel panic - not syncing: Kernel mode signal 7\n"
+HUNG = "[ 99.0] Kernel panic - not syncing: hung_task: blocked tasks\n"
+
+
+def story(**changes: object) -> machine.Story:
+    return dataclasses.replace(DONE, **changes)  # type: ignore[arg-type]
+
+
+def test_the_command_line() -> None:
+    line = native.linux(native.Options(core="c", mem="1G", append="a=b quiet"), 5, PORTS)
+    assert line[0] == "/src/build/linux-native"
+    assert {"mem=1024M", "ncpus=1", "seccomp=on", "initrd=/proc/self/fd/5"} < set(line)
+    assert {"ssl0=null,fd:7", "ssl1=null,fd:9", "ssl2=null,fd:11", "rust_writeback.core=c"} < set(line)
+    assert line[-2:] == ["a=b", "quiet"]
+
+
+def test_its_lines_are_those_of_pid_1() -> None:
+    source = (paths.TOOLS / "guest" / "init.c").read_text()
+    assert f"enum port {{ {', '.join(name.upper() for name in native.PORTS)} }};" in source
+
+
+def test_nothing_can_be_written_but_its_memory() -> None:
+    command = native.enclosed(native.Options(mem="1G"), ["linux"], [0])
+    script = command[command.index("-euc") + 1]
+    assert script.index("ro=recursive /") < script.index("tmpfs /tmp") < script.index('"$@"')
+    assert command[-3:] == ["native", str((1 << 30) + native.SPARE), "linux"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "chosen"), [(1, [0, 1], "1"), (2, [0, 1], "0,1"), (2, [3, 5, 7], "5,7"), (4, [0, 1], "0,1")]
+)
+def test_it_has_as_many_cpus_as_it_believes(wanted: int, there: list[int], chosen: str) -> None:
+    assert native.enclosed(native.Options(cpus=wanted), [], there)[:3] == ["taskset", "--cpu-list", chosen]
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (native.Options(core="cobol"), "rust and c"),
+        (native.Options(cpus=0), "1 to 8"),
+        (native.Options(cpus=9), "1 to 8"),
+        (native.Options(mem="lots"), "512M or 2G"),
+        (native.Options(mem="1M"), "at least 64M"),
+        (native.Options(mem="900T"), "the host has"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_a_line(options: native.Options, word: str) -> None:
+    with pytest.raises(Failure, match=word) as caught:
+        options.check()
+    assert "\n" not in str(caught.value) and caught.value.status == 2
+
+
+def test_a_run_that_came_through() -> None:
+    native.judge(native.Options(), story(qemu_stderr="[  0.0] Linux version 7.3.4\n"), LOG)
+    native.judge(native.Options(), story(status=3), LOG)
+
+
+@pytest.mark.parametrize(
+    ("end", "text", "kind", "words"),
+    [
+        (story(status=None, returncode=134), BUG, "oops", "failure at mm/x.c:7"),
+        (story(status=None, returncode=134), FAULT, "oops", "fault at addr 0x0"),
+        (story(status=None, returncode=134), NO_ROOM, "panic", "signal 7"),
+        (story(status=None, returncode=134), HUNG, "hang", "blocked tasks"),
+        (story(), FAULT, "oops", "fault at addr"),
+        (story(taint=1 << 7), "", "oops", "tainted"),
+        (story(status=None, silent=True), "", "hang", "silent for 120 seconds"),
+        (story(status=None, silent=True, kernel=""), "", "hang", "silent for 60 seconds"),
+        (story(status=None, silent=True, late=True), "", "hang", "not done after 3600 seconds"),
+        (story(status=None, returncode=1), "no memory\n", "qemu", "status 1 .*: no memory"),
+        (story(status=None, returncode=0), "", "qemu", "without a word"),
+    ],
+)
+def test_how_it_ends(end: machine.Story, text: str, kind: str, words: str) -> None:
+    with pytest.raises(VmFailure, match=words) as caught:
+        native.judge(native.Options(), dataclasses.replace(end, qemu_stderr=text), LOG)
+    assert caught.value.kind == kind and caught.value.console == LOG
+    assert "\n" not in str(caught.value) and "build/log/native.log" in str(caught.value)
+
+
+@pytest.mark.parametrize(("core", "words"), [("c", "runs the c core, not the rust"), ("none", "has no writeback core")])
+def test_the_wrong_core_is_no_result(core: str, words: str) -> None:
+    with pytest.raises(Failure, match=words):
+        native.judge(native.Options(), story(status=None, core=core, refused=True), LOG)
+
+
+def test_a_kernel_that_dies_by_itself_is_an_oops() -> None:
+    for text in (BUG, FAULT):
+        found = console.classify(text)
+        assert found and found[0] == "oops"
+
+
+def test_the_fragments_ask_for_both_cores_and_no_checks() -> None:
+    asked = config.merge(native.FRAGMENTS)
+    assert asked["CONFIG_RUST_WRITEBACK_AB"] == "y" and asked["CONFIG_HOSTFS"] == "y"
+    assert not any(name.startswith(("CONFIG_PROVE_", "CONFIG_DEBUG_VM", "CONFIG_KUNIT")) for name in asked)
+
+
+def test_of_too_many_consoles_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "LOG", tmp_path)
+    monkeypatch.setattr(console, "LOGS_KEPT", 2)
+    for number in range(4):
+        (tmp_path / f"native-2026010{number}.log").touch()
+    (tmp_path / "vm-20260101.log").touch()
+    fresh = console.new_log("native")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"native-20260102.log", "native-20260103.log", "vm-20260101.log", fresh.name}
+    assert os.stat(fresh).st_mode & 0o777 == 0o644
