@@ -782,7 +782,12 @@ def test_a_task_that_uses_memory_lives_as_long_as_the_load(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("script", "words"), [("exit 1", "are not to be had"), ("echo touched", "did not live to its end")]
+    ("script", "words"),
+    [
+        ("exit 1", "1048576 bytes of memory are not to be had"),
+        ("echo help; exec sleep 600", "are not to be had"),
+        ("echo touched", "did not live to its end"),
+    ],
 )
 def test_memory_that_is_not_in_use_is_no_load(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, words: str

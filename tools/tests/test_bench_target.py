@@ -167,7 +167,8 @@ def test_a_read_only_file_system_is_told(entered: Entered) -> None:
 
 def plan(folder: Path, *options: str) -> dict[str, Any]:
     """A tiny buffered load in a folder: any kernel with io_uring runs it."""
-    text = "[global]\nioengine=io_uring\nclocksource=clock_gettime\n[sequential]\nfilename=${BENCH_FILE}\nrw=write\nbs=64k\n" + "\n".join(options)
+    text = "[global]\nioengine=io_uring\nclocksource=${BENCH_CLOCK}\n[sequential]\nfilename=${BENCH_FILE}\n"
+    text += "\n".join(["rw=write", "bs=64k", *options])
     step: dict[str, Any] = {"scenario": "sequential", "mode": "buffered", "text": text, "environment": {}, "needs": {}}
     step |= {"command": [], "jobs": 1, "keep": False, "policy": "", "memory_max": 0}
     step |= {"touched": 0.0, "sysctls": {}, "counts": False}

@@ -56,7 +56,7 @@ def test_loads_about_memory_have_less_of_it_than_files() -> None:
 
 def test_reads_are_about_memory() -> None:
     """Where all that is read fits into it, the second mode would read what the first one had cached."""
-    assert all(load.mem == catalogue.LITTLE for load in LOADS.values() if load.reads_only)
+    assert all(load.mem == catalogue.LITTLE for load in LOADS.values() if not load.scenario.written)
 
 
 @pytest.mark.parametrize("machine", [boots.Machine(), sim.Simulated(), native.Native()])

@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,17 @@ def test_a_load_of_our_own_is_judged_like_others() -> None:
     lines[1]["cached_after"]["by_file"].popitem()
     with pytest.raises(Failure, match="tree, dontcache, xfs, rust core: 1999 files of 2000"):
         results.accept(lines, planned, 1, RUST)
+
+
+def test_reads_of_a_load_that_only_appends_are_told() -> None:
+    loads = steps("append/xfs/buffered", "append/xfs/dontcache", "random/xfs/buffered")
+    lines = boot("rust", loads)
+    for line, read in zip(lines[1:-1], (0, 20 << 10, 1 << 20), strict=True):
+        line["used_with_sync"] = {**line["used_with_sync"], "device_read": read}
+    measurements = results.accept(lines, loads, 1, RUST)
+    again = [replace(m, device=m.device | {"read": m.device["read"] // 2}, pair=2) for m in measurements]
+    said = results.needless_reads([*measurements, *again], [step.load for step in loads])
+    assert said == ["append/xfs/dontcache only appends, and had the drive read up to 20 KiB."]
 
 
 def test_a_sync_that_came_late_is_refused() -> None:

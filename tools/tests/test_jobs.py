@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -283,6 +284,14 @@ def test_a_sync_that_began_late_is_refused(late: int, refused: bool) -> None:
             jobs.parse(text, began + late, durable, scenario, "buffered")
     else:
         jobs.parse(text, began + late, durable, scenario, "buffered")
+
+
+@pytest.mark.parametrize(("late", "refused"), [(jobs.SOON_MS, False), (jobs.SOON_MS + 1, True)])
+def test_a_short_load_has_a_few_milliseconds(late: int, refused: bool) -> None:
+    scenario, speed = SCENARIOS["writers-4"], 100
+    text, (began, durable) = json.dumps(fio_output(scenario, "buffered", speed), indent=1), clocks(speed)
+    with pytest.raises(Failure, match="the sync began") if refused else contextlib.nullcontext():
+        jobs.parse(text, began + late, durable + late, scenario, "buffered")
 
 
 def test_a_sync_that_began_before_the_last_write_is_refused() -> None:

@@ -105,7 +105,7 @@ def test_the_page_opens_without_a_network(folder: Path) -> None:
 
 
 def test_what_comes_from_outside_is_not_markup(tmp_path: Path) -> None:
-    report.write(tmp_path, made(comparison(1), more={"command": "make <&>"}))
+    report.write(tmp_path, made(comparison(1, loads=LOADS[:1]), more={"command": "make <&>"}))
     assert "make &lt;&amp;&gt;" in (tmp_path / "index.html").read_text()
 
 
@@ -236,7 +236,7 @@ def test_nothing_half_written_is_left(folder: Path) -> None:
 def mixed(revisions: Sequence[str]) -> report.Report:
     """A report of boots of these revisions, each of a day of its own."""
     boots = [{"pair": n, "revision": one, "date": f"2026-01-0{9 - n}"} for n, one in enumerate(revisions, 1)]
-    return made(comparison(1), [*boots, {"pair": 9}], {"revisions": list(dict.fromkeys(revisions))})
+    return made(comparison(1, loads=LOADS[:1]), [*boots, {"pair": 9}], {"revisions": list(dict.fromkeys(revisions))})
 
 
 def test_boots_of_several_revisions_are_told_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

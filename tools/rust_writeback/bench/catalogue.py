@@ -104,11 +104,6 @@ class Load:
         return sum(section.bytes for section in self.scenario.sections)
 
     @property
-    def reads_only(self) -> bool:
-        """Does it write nothing?"""
-        return all(section.reads for section in self.scenario.sections)
-
-    @property
     def name(self) -> str:
         """As --only selects it."""
         return f"{self.scenario.name}/{self.place}/{self.mode}"
