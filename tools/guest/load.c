@@ -62,6 +62,7 @@ static const char *directory;
 static int mode_flags;
 static uint64_t files, size, block, read_block;
 static atomic_int writers_left;
+static pthread_barrier_t ready;
 
 static uint64_t now(void)
 {
@@ -217,8 +218,10 @@ static void *write_tables(void *argument)
 {
 	struct job *job = argument;
 	char *from = buffer(block), old[4096], new[4096];
-	uint64_t begin = now(), synced;
+	uint64_t begin, synced;
 
+	pthread_barrier_wait(&ready);
+	begin = now();
 	snprintf(old, sizeof(old), "%s/new.%d", directory, job->number);
 	for (uint64_t i = 0; i < files; i++) {
 		int fd = open_file("%s/new.%d", job->number, 0, O_WRONLY | O_CREAT | O_EXCL);
@@ -244,10 +247,12 @@ static void *read_tables(void *argument)
 {
 	struct job *job = argument;
 	int fd = open_file("%s/reader.%d", job->number, 0, O_RDONLY);
-	uint64_t begin = now(), chance = 20260101 + job->number;
+	uint64_t begin, chance = 20260101 + job->number;
 	char *to = buffer(read_block);
 	struct stat there;
 
+	pthread_barrier_wait(&ready);
+	begin = now();
 	if (fstat(fd, &there) || (uint64_t)there.st_size < read_block)
 		errx(1, "reader.%d has nothing to read", job->number);
 	while (writers_left) {
@@ -277,6 +282,8 @@ static int compaction(int writers, int readers)
 	if (!jobs || !threads)
 		err(1, "memory");
 	writers_left = writers;
+	if (pthread_barrier_init(&ready, NULL, writers + readers))
+		errx(1, "no barrier");
 	for (int i = 0; i < writers + readers; i++) {
 		jobs[i].reads = i >= writers;
 		jobs[i].name = jobs[i].reads ? "readers" : "writers";

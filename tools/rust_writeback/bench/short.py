@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     vm = boots.Machine()
     bench = full.Bench(vm, catalogue.matrix(catalogue.SHORT), list(variants.SHORT), options.pairs)
+    full.announce(bench)
     command = " ".join(["make run" if not arguments else "python3 -m rust_writeback run", *arguments])
     return full.carry_out(bench, paths.BUILD / "report", command)
 
