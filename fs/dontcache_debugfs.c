@@ -161,14 +161,6 @@ out:
 }
 DEFINE_SHOW_ATTRIBUTE(dontcache_dirty);
 
-/* Pages that no counter should have had: see mm/dontcache_residue.rs. */
-static int healed_show(struct seq_file *m, void *unused)
-{
-	seq_printf(m, "%lld\n", rust_dontcache_healed());
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(healed);
-
 static int __init dontcache_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("rust_writeback", NULL);
@@ -176,7 +168,6 @@ static int __init dontcache_debugfs_init(void)
 	debugfs_create_file("core", 0400, dir, NULL, &core_fops);
 	debugfs_create_file("dontcache_dirty", 0400, dir, NULL,
 			    &dontcache_dirty_fops);
-	debugfs_create_file("healed", 0400, dir, NULL, &healed_fops);
 	debugfs_create_file("policy", 0600, dir, NULL, &policy_fops);
 	return 0;
 }

@@ -1,33 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kick: what `generic_write_sync()` and the flusher call.
+//! The kick: what `generic_write_sync()` calls.
 
 use kernel::{
-    backing_dev::BdiWriteback,
     bindings,
+    flusher::ListsGuard,
     fs::AddressSpace,
     prelude::*,
-    writeback::kick::{
-        consume,
-        kick,
-        leave, //
-    }, //
+    writeback::kick, //
 };
 
-/// Asks the flusher to write back dirty dropbehind pages, after a `RWF_DONTCACHE` write to
-/// `mapping`.
+/// Asks the flusher to write back dirty dropbehind pages, after a `RWF_DONTCACHE` write to `cache`.
 ///
 /// Nothing to do for an inode that has no wb: it was never dirtied, as by a direct write.
-///
-/// # Safety
-///
-/// `mapping` must point at the page cache of an inode that is not freed during the call.
-#[export]
-pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_space) {
-    // SAFETY: The caller promises a live page cache.
-    let mapping = unsafe { AddressSpace::from_raw(mapping) };
-    let section = mapping.host().wb_section();
-    let kicked = |wb| kick(wb, || mapping.has_dirty_pages());
+#[inline(always)]
+pub(super) fn after_write(cache: &AddressSpace) {
+    let inode = cache.host();
+    // Before the kick: the round that follows is to find the inode.
+    if cache.is_dontcache_unlisted() {
+        list(cache);
+    }
+    let section = inode.wb_section();
+    let kicked = |wb| kick::kick(wb, || cache.has_dirty_pages());
     if !section.wb().is_some_and(kicked) {
         return;
     }
@@ -36,26 +30,21 @@ pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_spa
     }
 }
 
-/// Takes the request that a kick has left with `wb`, and returns how many pages to write for it:
-/// nothing if that is not above zero.
-///
-/// # Safety
-///
-/// `wb` must point at a wb that is not freed during the call.
-#[export]
-pub unsafe extern "C" fn rust_dontcache_consume(wb: *mut bindings::bdi_writeback) -> i64 {
-    // SAFETY: The caller promises a live wb.
-    consume(unsafe { BdiWriteback::from_raw(wb) })
+/// Once a round for each inode, so not for the path of most writes.
+#[cold]
+fn list(cache: &AddressSpace) {
+    if let Some(mut lists) = ListsGuard::of_inode(cache.host()) {
+        lists.promote(cache.host());
+    }
 }
 
-/// Whether `wb` has dirty dropbehind pages: they are noted as left for the flusher, which is about
-/// to rest and then has to come back soon.
+/// [`after_write`], for `mapping`.
 ///
 /// # Safety
 ///
-/// `wb` must point at a wb that is not freed during the call.
+/// `mapping` must point at the page cache of an inode that is not freed during the call.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_leave(wb: *mut bindings::bdi_writeback) -> bool {
-    // SAFETY: The caller promises a live wb.
-    leave(unsafe { BdiWriteback::from_raw(wb) })
+pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_space) {
+    // SAFETY: The caller promises a live page cache.
+    after_write(unsafe { AddressSpace::from_raw(mapping) });
 }

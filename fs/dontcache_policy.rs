@@ -2,6 +2,7 @@
 
 //! The policy: what `generic_write_sync()` calls while it is not the default, and how it is chosen.
 
+use crate::dontcache_kick as kick;
 use kernel::{
     bindings,
     error::code::EINVAL,
@@ -31,6 +32,11 @@ fn active() -> &'static Policy {
     POLICIES.get(ACTIVE.load(Relaxed)).unwrap_or(&POLICIES[0])
 }
 
+/// Whether the policy is the default, which the flusher serves until nothing is left.
+pub(super) fn is_kick() -> bool {
+    ACTIVE.load(Relaxed) == 0
+}
+
 /// Has the active policy see to the `count` bytes in front of `end`, which a `RWF_DONTCACHE` write
 /// has put into `mapping`.
 ///
@@ -51,8 +57,7 @@ pub unsafe extern "C" fn rust_dontcache_policy(
         return;
     };
     match (active().after)(written, cache) {
-        // SAFETY: As above.
-        Action::Kick => unsafe { bindings::rust_dontcache_kick(mapping) },
+        Action::Kick => kick::after_write(cache),
         Action::Flush(range) => cache.flush_range(range),
         Action::FlushAsMany(range) => cache.flush_range_as_many(range),
         Action::Nothing => {}

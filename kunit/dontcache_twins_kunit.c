@@ -375,7 +375,7 @@ static void kick_takes_only_its_share(struct kunit *test)
  * Ordinary pages of the first inode use up the round. The second one is not to
  * stand in front of what others have queued, and is the first in the next round
  * however much has come to the first inode, and if other work was about to write
- * both and has written some of the first one.
+ * both.
  */
 static void leave_in_a_round(struct kunit *test, bool interrupted)
 {
@@ -388,21 +388,25 @@ static void leave_in_a_round(struct kunit *test, bool interrupted)
 	for (pgoff_t index = 1; index < NR_PAGES; index++)
 		twin_write(&twin, index, 0);
 	twin_write(&twin, 0, FGP_DONTCACHE);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_dirty.next, &twin.inode->i_io_list);
+	twin_kick(&twin);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_dontcache.next,
+			    &twin.inode->i_io_list);
 	write_page(other->i_mapping, 0, FGP_DONTCACHE);
 
-	twin_kick(&twin);
 	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), NR_PAGES);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 1);
 	KUNIT_EXPECT_TRUE(test, list_empty(&twin.wb->b_io));
-	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_more_io.next, &other->i_io_list);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_dontcache.next, &other->i_io_list);
 
 	for (pgoff_t index = 1; index < NR_PAGES; index++)
 		twin_write(&twin, index, 0);
 	twin_write(&twin, 0, FGP_DONTCACHE);
+	twin_kick(&twin);
 	if (interrupted) {
 		guard(spinlock)(&twin.wb->list_lock);
 		list_move(&other->i_io_list, &twin.wb->b_io);
-		list_move(&twin.inode->i_io_list, &twin.wb->b_more_io);
+		list_move(&twin.inode->i_io_list, &twin.wb->b_io);
 	}
 	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &twin.wb->state));
 	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), NR_PAGES + 1);
@@ -442,33 +446,6 @@ static void what_a_kick_leaves_is_tried_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
 	KUNIT_EXPECT_FALSE(test, test_bit(WB_dontcache_left, &twin.wb->state));
 	KUNIT_EXPECT_TRUE(test, mapping_empty(twin.mapping));
-	twin_exit(&twin);
-}
-
-/* What is counted though nothing is dirty goes; what is dirty stays. */
-static void residue_is_taken_out(struct kunit *test)
-{
-	s64 healed = rust_dontcache_healed();
-	struct twin twin;
-
-	set_core(CORE_RUST);
-	twin_init(test, &twin);
-	twin_write(&twin, 0, 0);
-	wb_stat_mod(twin.wb, WB_DONTCACHE_DIRTY, 7);
-	set_bit(WB_registered, &twin.wb->state);
-	twin_run_flusher(&twin);
-	cancel_delayed_work_sync(&twin.wb->dwork);
-	KUNIT_EXPECT_EQ(test, rust_dontcache_healed(), healed);
-
-	filemap_fdatawrite(twin.mapping);
-	write_inode_now(twin.inode, 1);
-	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 7);
-	/* As if pages had come from another wb just now. */
-	set_bit(WB_dontcache_left, &twin.wb->state);
-	KUNIT_EXPECT_EQ(test, rust_dontcache_heal(twin.wb), 0);
-	twin_run_flusher(&twin);
-	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
-	KUNIT_EXPECT_EQ(test, rust_dontcache_healed(), healed + 7);
 	twin_exit(&twin);
 }
 
@@ -600,8 +577,6 @@ static void large_folio_counts_its_pages(struct kunit *test)
 
 		set_core(core);
 		twin_init(test, &twin);
-		if (core == CORE_RUST)
-			folio_test_set_dontcache_counted(folio);
 		folio_account_cleaned(folio, twin.wb);
 		twin_snapshot(&twin, 0, &shot);
 		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], -512);
@@ -637,7 +612,6 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE(kick_takes_only_its_share),
 	KUNIT_CASE(what_a_round_leaves_lets_others_pass),
 	KUNIT_CASE(what_a_kick_leaves_is_tried_again),
-	KUNIT_CASE(residue_is_taken_out),
 	KUNIT_CASE(counted_pages_go_to_the_other_wb),
 	KUNIT_CASE(kick_without_wb_does_nothing),
 	KUNIT_CASE(each_policy_has_its_way),

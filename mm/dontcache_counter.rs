@@ -11,60 +11,55 @@ use kernel::{
     folio::Folio,
     fs::AddressSpace,
     prelude::*,
-    writeback::account::settle, //
+    writeback::account::{
+        change,
+        Flags, //
+    }, //
 };
 
-/// Counts the `nr` pages of `folio` on `wb`, or takes them out, as its flags demand. `counts` is what
-/// the change asks for that the caller has seen.
+/// What both flags are on a folio that counts.
+const BOTH: Flags = Flags {
+    dirty: true,
+    dropbehind: true,
+};
+
+/// Adds to the counter of `wb` what a change of the flags of a folio of `nr` pages means for it.
 #[inline(always)]
-fn account(folio: &Folio, counts: bool, wb: &BdiWriteback, nr: i64) {
-    match settle(folio, counts) {
+fn account(wb: &BdiWriteback, before: Flags, after: Flags, nr: i64) {
+    match change(before, after) {
         0 => {}
-        change => wb.add_dontcache_dirty(change.wrapping_mul(nr)),
+        folios => wb.add_dontcache_dirty(folios.wrapping_mul(nr)),
     }
 }
 
-/// The dropbehind `folio` of `nr` pages became dirty on `wb`.
+/// A dropbehind folio of `nr` pages became dirty in `mapping`, whose inode has `wb`.
 ///
 /// # Safety
 ///
-/// The three must point at a folio in the page cache of an inode, at that page cache and at the wb
-/// of that inode. The caller must hold the lock of `mapping->i_pages`, which keeps the wb, and must
-/// not let go of it before it has tagged the folio as dirty.
+/// They must point at the page cache of an inode and at its wb. The caller must hold the lock of
+/// `mapping->i_pages` since before it made the folio dirty, and tag it before it lets go.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_dirtied(
-    folio: *mut bindings::folio,
     mapping: *mut bindings::address_space,
     wb: *mut bindings::bdi_writeback,
     nr: c_long,
 ) {
-    // SAFETY: The caller promises a live folio, page cache and wb.
-    let (folio, mapping, wb) = unsafe {
-        (
-            Folio::from_raw(folio),
-            AddressSpace::from_raw(mapping),
-            BdiWriteback::from_raw(wb),
-        )
-    };
-    account(folio, true, wb, nr as i64);
+    // SAFETY: The caller promises a live page cache and wb.
+    let (mapping, wb) = unsafe { (AddressSpace::from_raw(mapping), BdiWriteback::from_raw(wb)) };
+    account(wb, BOTH.cleaned(), BOTH, nr as i64);
     mapping.mark_dontcache_dirty();
 }
 
-/// The dropbehind `folio` of `nr` pages stopped being dirty on `wb`: it was cleaned for I/O, or its
-/// data was cancelled or truncated.
+/// A folio of `nr` pages stopped being dirty on `wb`, and was dropbehind at that moment.
 ///
 /// # Safety
 ///
-/// They must point at a folio and at the wb of its inode, which keeps that wb during the call.
+/// `wb` must point at the wb of the folio's inode, which keeps it since before the folio was cleaned.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_cleaned(
-    folio: *mut bindings::folio,
-    wb: *mut bindings::bdi_writeback,
-    nr: c_long,
-) {
-    // SAFETY: The caller promises a live folio and wb.
-    let (folio, wb) = unsafe { (Folio::from_raw(folio), BdiWriteback::from_raw(wb)) };
-    account(folio, false, wb, nr as i64);
+pub unsafe extern "C" fn rust_dontcache_cleaned(wb: *mut bindings::bdi_writeback, nr: c_long) {
+    // SAFETY: The caller promises a live wb.
+    let wb = unsafe { BdiWriteback::from_raw(wb) };
+    account(wb, BOTH, BOTH.cleaned(), nr as i64);
 }
 
 /// Takes dropbehind away from `folio`: somebody else than DONTCACHE uses it.
@@ -72,7 +67,8 @@ pub unsafe extern "C" fn rust_dontcache_cleaned(
 /// # Safety
 ///
 /// `folio` must point at a folio that the caller holds a reference on, and `mapping` at the page
-/// cache of an inode, neither freed during the call.
+/// cache of an inode, neither freed during the call. The caller must hold neither the lock of that
+/// page cache nor a section of the inode's wb.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_claim(
     folio: *mut bindings::folio,
@@ -80,29 +76,22 @@ pub unsafe extern "C" fn rust_dontcache_claim(
 ) {
     // SAFETY: The caller promises a live folio and a live page cache.
     let (folio, mapping) = unsafe { (Folio::from_raw(folio), AddressSpace::from_raw(mapping)) };
+    let pages = mapping.lock_pages();
+    let Some(before) = folio.claim(&pages) else {
+        return;
+    };
+    // What is not written back is not counted.
     if !mapping.can_writeback() {
-        folio.test_clear_dropbehind();
         return;
     }
-    let inode = mapping.host();
-    let section = inode.wb_section();
-    if !folio.test_clear_dropbehind() {
-        return;
-    }
-    if let Some(wb) = section.wb() {
-        return account(folio, false, wb, folio.nr_pages() as i64);
-    }
-    drop(section);
-    // The inode may have got its first wb since. Whoever dirties the folio from here on sees it
-    // without dropbehind.
-    if let Some(wb) = inode.wb_section().wb() {
-        account(folio, false, wb, folio.nr_pages() as i64);
+    if let Some(wb) = pages.wb() {
+        account(wb, before, before.claimed(), folio.nr_pages() as i64);
     }
 }
 
 /// The inode of `folio` moves from `old_wb` to `new_wb`, whose flusher is woken in the end. If the
-/// folio is counted, its pages go with it, and that flusher has to see to them: the kick that was
-/// meant for them stays behind.
+/// folio counts, its pages go with it, and that flusher has to see to them: the kick that was meant
+/// for them stays behind.
 ///
 /// # Safety
 ///
@@ -116,7 +105,7 @@ pub unsafe extern "C" fn rust_dontcache_moved(
 ) {
     // SAFETY: The caller promises a live folio.
     let folio = unsafe { Folio::from_raw(folio) };
-    if !folio.test_dontcache_counted() {
+    if !folio.is_dontcache_dirty() {
         return;
     }
     let pages = folio.nr_pages() as i64;

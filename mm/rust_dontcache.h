@@ -13,25 +13,40 @@
 
 struct bdi_writeback;
 struct folio;
+struct inode;
+struct list_head;
+struct super_block;
+struct wb_writeback_work;
 
 #ifdef CONFIG_RUST_WRITEBACK
 
 /* mm/dontcache_counter.rs */
-void rust_dontcache_dirtied(struct folio *folio, struct address_space *mapping,
+void rust_dontcache_dirtied(struct address_space *mapping,
 			    struct bdi_writeback *wb, long nr);
-void rust_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
-			    long nr);
+void rust_dontcache_cleaned(struct bdi_writeback *wb, long nr);
 void rust_dontcache_claim(struct folio *folio, struct address_space *mapping);
 void rust_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
 			  struct bdi_writeback *new_wb);
 
-/* mm/dontcache_residue.rs */
-s64 rust_dontcache_heal(struct bdi_writeback *wb);
-s64 rust_dontcache_healed(void);
+/* fs/dontcache_round.rs */
+long rust_dontcache_flush(struct bdi_writeback *wb);
+void rust_dontcache_flush_beside(struct bdi_writeback *wb,
+				 struct wb_writeback_work *work,
+				 unsigned long dirtied_before);
+void rust_dontcache_rest(struct bdi_writeback *wb);
+int rust_dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
+			 unsigned long dirtied_before);
+bool rust_dontcache_keeps(struct address_space *mapping);
+void rust_dontcache_switched(struct address_space *mapping,
+			     struct bdi_writeback *wb);
 
-/* fs/dontcache_kick.rs */
-s64 rust_dontcache_consume(struct bdi_writeback *wb);
-bool rust_dontcache_leave(struct bdi_writeback *wb);
+/* fs/rust_flusher.h, for the edges */
+struct bdi_writeback *rust_wb_lock_list_of(struct inode *inode);
+void rust_wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
+			struct list_head *list);
+long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
+struct super_block *rust_wb_work_sb(struct wb_writeback_work *work);
+void rust_wb_run_again(struct bdi_writeback *wb, unsigned long delay);
 
 /* fs/dontcache_policy.rs */
 int rust_dontcache_choose_policy(const char *name);
@@ -41,6 +56,14 @@ const char *rust_dontcache_policy_name(void);
 int rust_filemap_flush_range_nr(struct address_space *mapping, loff_t first,
 				loff_t last, long nr_pages);
 
+/* mm/rust_writeback.c: @wb begins and ends; it must not count anything then */
+void rust_wb_init(struct bdi_writeback *wb);
+void rust_wb_exit(struct bdi_writeback *wb);
+
+/* mm/rust_writeback.c: the dirty inodes of @wb that are not in b_dirty */
+size_t rust_wb_nr_dontcache(struct bdi_writeback *wb);
+bool rust_wb_has_dontcache(struct bdi_writeback *wb);
+
 /* mm/rust_writeback.c: for the whole system, at any time */
 int rust_writeback_set_policy(const char *name);
 const char *rust_writeback_policy(void);
@@ -49,28 +72,17 @@ const char *rust_writeback_policy(void);
 long dontcache_test_flush(struct bdi_writeback *wb);
 
 /*
- * The dropbehind @folio of @nr pages became dirty on @wb. The caller holds the
- * lock of @mapping->i_pages, and tags the folio as dirty before it lets go.
+ * @nr pages stopped being dirty on @wb: whether they are those of a folio that
+ * was @dropbehind at that moment.
  */
 static __always_inline bool
-rust_account_dontcache_dirtied(struct folio *folio,
-			       struct address_space *mapping,
-			       struct bdi_writeback *wb, long nr)
-{
-	if (!rust_writeback_active())
-		return false;
-	rust_dontcache_dirtied(folio, mapping, wb, nr);
-	return true;
-}
-
-/* The dropbehind @folio of @nr pages stopped being dirty on @wb. */
-static __always_inline bool
-rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
+rust_account_dontcache_cleaned(bool dropbehind, struct bdi_writeback *wb,
 			       long nr)
 {
 	if (!rust_writeback_active())
 		return false;
-	rust_dontcache_cleaned(folio, wb, nr);
+	if (dropbehind)
+		rust_dontcache_cleaned(wb, nr);
 	return true;
 }
 
@@ -83,18 +95,44 @@ rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
 		rust_dontcache_moved(folio, old_wb, new_wb);
 }
 
+/* The inode of @mapping has got into the lists of @wb, under the lock of pages. */
+static inline void rust_inode_switched(struct address_space *mapping,
+				       struct bdi_writeback *wb)
+{
+	if (rust_writeback_active())
+		rust_dontcache_switched(mapping, wb);
+}
+
+/* Work of @wb takes what is old: how many inodes it has got besides. */
+static inline int rust_queue_dontcache(struct bdi_writeback *wb,
+				       struct super_block *sb,
+				       unsigned long dirtied_before)
+{
+	if (!rust_writeback_active())
+		return 0;
+	return rust_dontcache_queue(wb, sb, dirtied_before);
+}
+
+/* Between two portions of @work, or before the next if it is NULL. */
+static inline void rust_wb_serve_kick(struct bdi_writeback *wb,
+				      struct wb_writeback_work *work,
+				      unsigned long dirtied_before)
+{
+	if (rust_writeback_active())
+		rust_dontcache_flush_beside(wb, work, dirtied_before);
+}
+
+/* The flusher is about to rest. */
+static inline void rust_wb_look_again(struct bdi_writeback *wb)
+{
+	if (rust_writeback_active())
+		rust_dontcache_rest(wb);
+}
+
 #else /* CONFIG_RUST_WRITEBACK */
 
 static inline bool
-rust_account_dontcache_dirtied(struct folio *folio,
-			       struct address_space *mapping,
-			       struct bdi_writeback *wb, long nr)
-{
-	return false;
-}
-
-static inline bool
-rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
+rust_account_dontcache_cleaned(bool dropbehind, struct bdi_writeback *wb,
 			       long nr)
 {
 	return false;
@@ -103,6 +141,51 @@ rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
 static inline void
 rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
 			     struct bdi_writeback *new_wb)
+{
+}
+
+static inline void rust_dontcache_claim(struct folio *folio,
+					struct address_space *mapping)
+{
+}
+
+static inline void rust_wb_init(struct bdi_writeback *wb)
+{
+}
+
+static inline void rust_wb_exit(struct bdi_writeback *wb)
+{
+}
+
+static inline size_t rust_wb_nr_dontcache(struct bdi_writeback *wb)
+{
+	return 0;
+}
+
+static inline bool rust_wb_has_dontcache(struct bdi_writeback *wb)
+{
+	return false;
+}
+
+static inline void rust_inode_switched(struct address_space *mapping,
+				       struct bdi_writeback *wb)
+{
+}
+
+static inline int rust_queue_dontcache(struct bdi_writeback *wb,
+				       struct super_block *sb,
+				       unsigned long dirtied_before)
+{
+	return 0;
+}
+
+static inline void rust_wb_serve_kick(struct bdi_writeback *wb,
+				      struct wb_writeback_work *work,
+				      unsigned long dirtied_before)
+{
+}
+
+static inline void rust_wb_look_again(struct bdi_writeback *wb)
 {
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Dropbehind folios: whether they are counted, and what becomes of those that
- * could not be dropped at once. Hooks, as the C that they stand in sees them.
+ * Dropbehind folios: who claims them, and what becomes of those that could not
+ * be dropped at once. Hooks, as the C that they stand in sees them.
  */
 #ifndef _LINUX_RUST_DROPBEHIND_H
 #define _LINUX_RUST_DROPBEHIND_H
@@ -12,21 +12,11 @@
 
 #ifdef CONFIG_RUST_WRITEBACK
 
-/*
- * The pages of the folio are in the counter of dirty dropbehind pages: see
- * rust/kernel/writeback/account.rs. Kconfig keeps the flag from being the
- * architecture's; where a large folio is split each part inherits it.
- */
-#define PG_dontcache_counted	PG_arch_3
-
-static inline bool folio_test_set_dontcache_counted(struct folio *folio)
+/* Takes dropbehind from @folio, and returns all its flags as they were. */
+static inline unsigned long folio_fetch_clear_dropbehind(struct folio *folio)
 {
-	return test_and_set_bit(PG_dontcache_counted, folio_flags(folio, 0));
-}
-
-static inline bool folio_test_clear_dontcache_counted(struct folio *folio)
-{
-	return test_and_clear_bit(PG_dontcache_counted, folio_flags(folio, 0));
+	return atomic_long_fetch_andnot(BIT(PG_dropbehind),
+					(atomic_long_t *)folio_flags(folio, 0));
 }
 
 /* Both flags in one look. */
@@ -36,6 +26,18 @@ static inline bool folio_is_dontcache_dirty(const struct folio *folio)
 
 	return (READ_ONCE(*const_folio_flags(folio, 0)) & both) == both;
 }
+
+/*
+ * Whether @folio has to be made dirty under the lock of its page cache. One that
+ * is not dropbehind never becomes it.
+ */
+static inline bool rust_dirties_dropbehind(const struct folio *folio)
+{
+	return rust_writeback_active() && folio_test_dropbehind(folio);
+}
+
+/* mm/rust_dirty_folio.h: its page cache if the dropbehind @folio was not dirty */
+struct address_space *rust_dirty_buffers_folio(struct folio *folio);
 
 /* mm/dropbehind_later.rs */
 void rust_drop_later(struct folio *folio);
@@ -113,15 +115,22 @@ static inline bool rust_dontcache_extends(struct address_space *mapping)
 static inline void rust_migrate_dropbehind(struct folio *newfolio,
 					   struct folio *folio)
 {
-	if (!rust_writeback_active())
-		return;
-	if (folio_test_dropbehind(folio))
+	if (rust_writeback_active() && folio_test_dropbehind(folio))
 		folio_set_dropbehind(newfolio);
-	if (folio_test_clear_dontcache_counted(folio))
-		folio_test_set_dontcache_counted(newfolio);
 }
 
 #else /* CONFIG_RUST_WRITEBACK */
+
+static inline bool rust_dirties_dropbehind(const struct folio *folio)
+{
+	return false;
+}
+
+static inline struct address_space *
+rust_dirty_buffers_folio(struct folio *folio)
+{
+	return NULL;
+}
 
 static inline void rust_drop_if_left(struct folio *folio)
 {

@@ -3,6 +3,7 @@
  * Which writeback core is active, the one in Rust or the one in C, and what
  * the one in Rust does after a DONTCACHE write.
  */
+#include <linux/backing-dev-defs.h>
 #include <linux/export.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
@@ -77,6 +78,30 @@ int rust_writeback_set_policy(const char *name)
 const char *rust_writeback_policy(void)
 {
 	return rust_writeback_active() ? rust_dontcache_policy_name() : "kick";
+}
+
+void rust_wb_init(struct bdi_writeback *wb)
+{
+	INIT_LIST_HEAD(&wb->b_dontcache);
+	wb->dontcache_served = jiffies - HZ;
+}
+
+/* All its inodes have gone or moved: a page that is counted is a bug of ours. */
+void rust_wb_exit(struct bdi_writeback *wb)
+{
+	WARN_ONCE(rust_writeback_active() &&
+		  percpu_counter_sum(&wb->stat[WB_DONTCACHE_DIRTY]),
+		  "dirty dropbehind pages are counted, but there are none\n");
+}
+
+bool rust_wb_has_dontcache(struct bdi_writeback *wb)
+{
+	return !list_empty(&wb->b_dontcache);
+}
+
+size_t rust_wb_nr_dontcache(struct bdi_writeback *wb)
+{
+	return list_count_nodes(&wb->b_dontcache);
 }
 
 static int policy_set(const char *val, const struct kernel_param *kp)

@@ -20,6 +20,64 @@ rust_helper_unlocked_inode_to_wb_end(struct inode *inode,
 	unlocked_inode_to_wb_end(inode, cookie);
 }
 
+__rust_helper unsigned long
+rust_helper_mapping_lock_pages(struct address_space *mapping)
+{
+	unsigned long flags;
+
+	xa_lock_irqsave(&mapping->i_pages, flags);
+	return flags;
+}
+
+__rust_helper void
+rust_helper_mapping_unlock_pages(struct address_space *mapping,
+				 unsigned long flags)
+{
+	xa_unlock_irqrestore(&mapping->i_pages, flags);
+}
+
+__rust_helper unsigned int rust_helper_inode_state_read(struct inode *inode)
+{
+	return inode_state_read(inode);
+}
+
+__rust_helper void
+rust_helper_inode_state_set(struct inode *inode, unsigned int flags)
+{
+	inode_state_set(inode, flags);
+}
+
+__rust_helper void
+rust_helper_inode_state_clear(struct inode *inode, unsigned int flags)
+{
+	inode_state_clear(inode, flags);
+}
+
+__rust_helper void
+rust_helper_list_move(struct list_head *link, struct list_head *head)
+{
+	list_move(link, head);
+}
+
+__rust_helper void
+rust_helper_list_move_tail(struct list_head *link, struct list_head *head)
+{
+	list_move_tail(link, head);
+}
+
+__rust_helper void
+rust_helper_list_splice_tail_init(struct list_head *list,
+				  struct list_head *head)
+{
+	list_splice_tail_init(list, head);
+}
+
+__rust_helper struct bdi_writeback *
+rust_helper_inode_to_wb(const struct inode *inode)
+{
+	return inode_to_wb(inode);
+}
+
 __rust_helper bool
 rust_helper_mapping_can_writeback(struct address_space *mapping)
 {

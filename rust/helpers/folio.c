@@ -58,19 +58,8 @@ __rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
 	folio_set_dropbehind(folio);
 }
 
-__rust_helper bool rust_helper_folio_test_clear_dropbehind(struct folio *folio)
+__rust_helper unsigned long
+rust_helper_folio_fetch_clear_dropbehind(struct folio *folio)
 {
-	return folio_test_clear_dropbehind(folio);
-}
-
-__rust_helper bool
-rust_helper_folio_test_set_dontcache_counted(struct folio *folio)
-{
-	return folio_test_set_dontcache_counted(folio);
-}
-
-__rust_helper bool
-rust_helper_folio_test_clear_dontcache_counted(struct folio *folio)
-{
-	return folio_test_clear_dontcache_counted(folio);
+	return folio_fetch_clear_dropbehind(folio);
 }

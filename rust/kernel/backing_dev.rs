@@ -24,16 +24,16 @@ use crate::{
         NotThreadSafe,
         Opaque, //
     },
-    writeback::{
-        kick,
-        residue, //
-    }, //
+    writeback::kick, //
 };
 use core::{
     marker::PhantomData,
     mem::MaybeUninit,
     ops::Deref,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 
 /// A bit of a wb's state (`enum wb_state`).
@@ -52,6 +52,8 @@ pub enum WbState {
     StartDontcache = bindings::wb_state_WB_start_dontcache,
     /// The flusher has left dirty dropbehind pages.
     DontcacheLeft = bindings::wb_state_WB_dontcache_left,
+    /// ... of which none could be written.
+    DontcacheStuck = bindings::wb_state_WB_dontcache_stuck,
 }
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
@@ -207,31 +209,42 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
+    fn is_left(&self) -> bool {
+        self.test(WbState::DontcacheLeft)
+    }
+
+    #[inline(always)]
     fn take_left(&self) -> bool {
-        self.test(WbState::DontcacheLeft) && self.test_and_clear(WbState::DontcacheLeft)
+        self.is_left() && self.test_and_clear(WbState::DontcacheLeft)
+    }
+
+    #[inline(always)]
+    fn set_stuck(&self, stuck: bool) {
+        if stuck {
+            self.test_and_set(WbState::DontcacheStuck);
+        } else if self.is_stuck() {
+            self.test_and_clear(WbState::DontcacheStuck);
+        }
+    }
+
+    #[inline(always)]
+    fn is_stuck(&self) -> bool {
+        self.test(WbState::DontcacheStuck)
+    }
+
+    #[inline(always)]
+    fn has_queue(&self) -> bool {
+        // SAFETY: The wb is live by the type invariants. Without the lock the list is looked at in
+        // one word.
+        unsafe {
+            let list = &raw mut (*self.as_raw()).b_dontcache;
+            !ptr::eq((&raw const (*list).next).read_volatile(), list)
+        }
     }
 
     #[inline(always)]
     fn dontcache_dirty(&self) -> i64 {
         self.stat_sum(WbStat::DontcacheDirty)
-    }
-}
-
-impl residue::Wb for BdiWriteback {
-    fn dontcache_dirty(&self) -> i64 {
-        self.stat_sum(WbStat::DontcacheDirty)
-    }
-
-    fn dirty(&self) -> i64 {
-        self.stat_sum(WbStat::Reclaimable)
-    }
-
-    fn dirtied(&self) -> i64 {
-        self.stat_sum(WbStat::Dirtied)
-    }
-
-    fn has_come(&self) -> bool {
-        self.test(WbState::DontcacheLeft)
     }
 }
 

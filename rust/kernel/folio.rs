@@ -16,6 +16,7 @@
 
 use crate::{
     bindings,
+    fs::PagesGuard,
     sync::{
         aref::AlwaysRefCounted,
         atomic::{
@@ -44,8 +45,6 @@ const UPTODATE: usize = 1 << bindings::pageflags_PG_uptodate;
 const DIRTY: usize = 1 << bindings::pageflags_PG_dirty;
 const WRITEBACK: usize = 1 << bindings::pageflags_PG_writeback;
 const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
-/// `PG_dontcache_counted`
-const COUNTED: usize = 1 << bindings::pageflags_PG_arch_3;
 
 /// A folio of the page cache (`struct folio`).
 ///
@@ -160,23 +159,27 @@ impl Folio {
         self.flags(Relaxed) & DROPBEHIND != 0
     }
 
-    /// Takes the dropbehind flag away, and says whether it was set. A full barrier.
+    /// Takes dropbehind away from the folio, and says what its flags were at that moment. A full
+    /// barrier.
     ///
-    /// Whoever does this to a folio that may be dirty has to [`settle`] its count.
+    /// Under the lock of the page cache that the folio is in: so do those who make a dropbehind
+    /// folio dirty. Of a folio that is in another one nothing is changed.
     ///
-    /// C counterpart: `folio_test_clear_dropbehind()`.
-    ///
-    /// [`settle`]: crate::writeback::account::settle
+    /// C counterpart: `folio_test_clear_dropbehind()`, which says less.
     #[inline]
-    pub fn test_clear_dropbehind(&self) -> bool {
+    pub fn claim(&self, pages: &PagesGuard<'_>) -> Option<account::Flags> {
+        if !pages.has(self) {
+            return None;
+        }
         // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
-        unsafe { bindings::folio_test_clear_dropbehind(self.as_raw()) }
+        let before = unsafe { bindings::folio_fetch_clear_dropbehind(self.as_raw()) };
+        Some(account_flags(before))
     }
 
-    /// Whether the folio's pages are in the counter of dirty dropbehind pages. Unordered.
+    /// Whether the folio counts as dirty and dropbehind, by both flags at one moment. Unordered.
     #[inline]
-    pub fn test_dontcache_counted(&self) -> bool {
-        self.flags(Relaxed) & COUNTED != 0
+    pub fn is_dontcache_dirty(&self) -> bool {
+        account_flags(self.flags(Relaxed)).counts()
     }
 
     /// Whether anybody holds the folio's lock (`PG_locked`).
@@ -223,22 +226,12 @@ impl Folio {
     }
 }
 
-impl account::Flags for Folio {
-    #[inline(always)]
-    fn is_dontcache_dirty(&self) -> bool {
-        self.flags(Relaxed) & (DIRTY | DROPBEHIND) == DIRTY | DROPBEHIND
-    }
-
-    #[inline(always)]
-    fn test_and_set_counted(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flag is set atomically.
-        unsafe { bindings::folio_test_set_dontcache_counted(self.as_raw()) }
-    }
-
-    #[inline(always)]
-    fn test_and_clear_counted(&self) -> bool {
-        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
-        unsafe { bindings::folio_test_clear_dontcache_counted(self.as_raw()) }
+/// What of a word of flags decides whether the folio counts.
+#[inline(always)]
+fn account_flags(word: usize) -> account::Flags {
+    account::Flags {
+        dirty: word & DIRTY != 0,
+        dropbehind: word & DROPBEHIND != 0,
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interleavings of those who dirty, clean and claim a folio and of the switch of its inode to
+//! Interleavings of those who dirty, clean, cancel and claim a folio and of the switch of its inode to
 //! another wb: each wb's counter ends as the folio's flags demand. Run with
 //! `RUSTFLAGS="--cfg loom"`.
 //!
@@ -15,7 +15,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use writeback::account::{settle, Flags};
+use writeback::account::{change, Flags};
 
 const DIRTY: u8 = 1;
 const DROPBEHIND: u8 = 2;
@@ -26,18 +26,20 @@ enum Protocol {
     Ours,
     /// Who has changed a flag counts by what it sees of the other one.
     C,
-    /// What settles does not look at the flags.
-    NoLook,
-    /// What settles looks at the flags first, and so counts for a dirtier that waits for the lock.
-    LookFirst,
-    /// Counted is read, and then written.
-    CountedInTwoSteps,
-    /// A claimer settles, and takes dropbehind afterwards.
-    SettleBeforeClaim,
-    /// A claimer takes dropbehind, and begins its section afterwards.
-    ClaimBeforeSection,
-    /// The switch moves what is dirty and dropbehind.
-    SwitchByFlags,
+    /// A dropbehind folio is made dirty first, and accounted under the lock.
+    DirtyBeforeLock,
+    /// A cleaner looks at dropbehind after it has taken dirty.
+    LookAfterCleaning,
+    /// ... or before.
+    LookBeforeCleaning,
+    /// Dirty data is cancelled without the lock.
+    CancelWithoutLock,
+    /// A claimer does not take the lock.
+    ClaimWithoutLock,
+    /// A claimer looks whether the folio is dirty, and takes dropbehind afterwards.
+    ClaimInTwoSteps,
+    /// The switch does not wait for the sections that are under way.
+    SwitchWithoutWait,
 }
 
 /// What the actors find: a dropbehind folio of the first wb.
@@ -49,8 +51,6 @@ enum Start {
     Dirty,
     /// The same, and then moved in memory, which nobody can see happen: C forgets dropbehind.
     Moved,
-    /// One more has made it dirty, and accounts that after all others have ended.
-    Dirtied,
 }
 
 use Protocol::*;
@@ -61,13 +61,13 @@ type Change = [i64; 2];
 type Actor = fn(&Model) -> Change;
 const DIRTIER: Actor = Model::dirty;
 const CLEANER: Actor = Model::clean;
+const CANCELLER: Actor = Model::cancel;
 const CLAIMER: Actor = Model::claim;
 const SWITCH: Actor = Model::switch;
 
 struct Model {
     protocol: Protocol,
     flags: AtomicU8,
-    counted: AtomicBool,
     /// The lock of the page cache, and its dirty tag for the folio.
     i_pages: Mutex<bool>,
     /// The wb of the inode: changes under the lock of the page cache.
@@ -85,27 +85,19 @@ fn full_barrier<T>(change: impl FnOnce() -> T) -> T {
     was
 }
 
-impl Flags for Model {
-    fn is_dontcache_dirty(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) == DIRTY | DROPBEHIND
-    }
-
-    fn test_and_set_counted(&self) -> bool {
-        self.exchange_counted(true)
-    }
-
-    fn test_and_clear_counted(&self) -> bool {
-        self.exchange_counted(false)
+fn flags(word: u8) -> Flags {
+    Flags {
+        dirty: word & DIRTY != 0,
+        dropbehind: word & DROPBEHIND != 0,
     }
 }
 
 impl Model {
     fn new(protocol: Protocol, start: Start) -> Self {
-        let (dirty, counted, tagged) = match start {
-            Clean => (0, false, false),
-            CleanTagged => (0, false, true),
-            Dirty | Moved => (DIRTY, true, true),
-            Dirtied => (DIRTY, false, false),
+        let (dirty, tagged) = match start {
+            Clean => (0, false),
+            CleanTagged => (0, true),
+            Dirty | Moved => (DIRTY, true),
         };
         let dropbehind = if (protocol, start) == (C, Moved) {
             0
@@ -115,7 +107,6 @@ impl Model {
         Self {
             protocol,
             flags: AtomicU8::new(dropbehind | dirty),
-            counted: AtomicBool::new(counted),
             i_pages: Mutex::new(tagged),
             wb: AtomicUsize::new(0),
             switching: AtomicBool::new(false),
@@ -123,34 +114,18 @@ impl Model {
         }
     }
 
-    fn exchange_counted(&self, counted: bool) -> bool {
-        full_barrier(|| {
-            if self.protocol == CountedInTwoSteps {
-                let was = self.counted.load(Ordering::Acquire);
-                self.counted.store(counted, Ordering::Release);
-                return was;
-            }
-            self.counted.swap(counted, Ordering::AcqRel)
-        })
-    }
-
     fn has(&self, flag: u8) -> bool {
         self.flags.load(Ordering::Relaxed) & flag != 0
     }
 
-    fn test_and_clear(&self, flag: u8) -> bool {
-        full_barrier(|| self.flags.fetch_and(!flag, Ordering::AcqRel)) & flag != 0
+    fn fetch_clear(&self, flag: u8) -> Flags {
+        flags(full_barrier(|| {
+            self.flags.fetch_and(!flag, Ordering::AcqRel)
+        }))
     }
 
-    /// What the change of a flag adds to the counter. With the C that is `unsettled`.
-    fn account(&self, unsettled: i64) -> i64 {
-        match self.protocol {
-            C => unsettled,
-            NoLook if self.exchange_counted(unsettled > 0) == (unsettled > 0) => 0,
-            NoLook => unsettled,
-            LookFirst => settle(self, self.is_dontcache_dirty()),
-            _ => settle(self, unsettled > 0),
-        }
+    fn test_set_dirty(&self) -> bool {
+        full_barrier(|| self.flags.fetch_or(DIRTY, Ordering::AcqRel)) & DIRTY != 0
     }
 
     fn on_wb(&self, change: i64) -> Change {
@@ -159,71 +134,99 @@ impl Model {
         changes
     }
 
-    /// The wb stays the inode's: nobody switches without having waited, or without the lock.
-    fn section(&self, rcu: usize, change: impl FnOnce() -> i64) -> Change {
+    /// The wb stays the inode's: nobody switches without having waited, or without the lock. Hands in
+    /// whether the section holds that.
+    fn section(&self, rcu: usize, change: impl FnOnce(bool) -> i64) -> Change {
         let _rcu = self.rcu[rcu].lock().unwrap();
         let announced = self.switching.load(Ordering::Acquire);
         let _lock = announced.then(|| self.i_pages.lock().unwrap());
-        self.on_wb(change())
+        self.on_wb(change(announced))
     }
 
     /// Without the folio's lock, as `mark_buffer_dirty()`, or as a dirty pte that is unmapped.
     fn dirty(&self) -> Change {
-        if full_barrier(|| self.flags.fetch_or(DIRTY, Ordering::AcqRel)) & DIRTY != 0 {
+        if matches!(self.protocol, C | DirtyBeforeLock) || !self.has(DROPBEHIND) {
+            if self.test_set_dirty() {
+                return [0; 2];
+            }
+            let mut tagged = self.i_pages.lock().unwrap();
+            let counted = self.on_wb(i64::from(self.has(DROPBEHIND)));
+            *tagged = true;
+            return counted;
+        }
+        let mut tagged = self.i_pages.lock().unwrap();
+        if self.test_set_dirty() {
             return [0; 2];
         }
-        self.dirtied()
-    }
-
-    fn dirtied(&self) -> Change {
-        let mut tagged = self.i_pages.lock().unwrap();
-        let mut change = 0;
-        if self.has(DROPBEHIND) {
-            change = self.account(1);
-        }
+        let counted = self.on_wb(i64::from(self.has(DROPBEHIND)));
         *tagged = true;
-        self.on_wb(change)
+        counted
     }
 
     /// For I/O, whose beginning takes the tag. The lock of the folio allows one at a time.
     fn clean(&self) -> Change {
-        let clean = || self.test_and_clear(DIRTY) && self.has(DROPBEHIND);
-        let change = self.section(0, || if clean() { self.account(-1) } else { 0 });
+        let change = self.section(0, |_| match self.protocol {
+            C | LookAfterCleaning => {
+                -i64::from(self.fetch_clear(DIRTY).dirty && self.has(DROPBEHIND))
+            }
+            LookBeforeCleaning => -i64::from(self.has(DROPBEHIND) && self.fetch_clear(DIRTY).dirty),
+            _ => {
+                let before = self.fetch_clear(DIRTY);
+                change(before, before.cleaned())
+            }
+        });
         let mut tagged = self.i_pages.lock().unwrap();
         *tagged &= self.has(DIRTY);
         change
     }
 
-    /// The section begins first, or a writeback could take the tag of what is still counted.
+    /// Leaves the tag. The look at dropbehind is the C's, and comes late.
+    fn cancel(&self) -> Change {
+        self.section(0, |locked| {
+            let locks = !locked && !matches!(self.protocol, C | CancelWithoutLock);
+            let _lock = locks.then(|| self.i_pages.lock().unwrap());
+            -i64::from(self.fetch_clear(DIRTY).dirty && self.has(DROPBEHIND))
+        })
+    }
+
     fn claim(&self) -> Change {
-        let claim = || self.test_and_clear(DROPBEHIND);
-        let settle = || self.account(-1);
+        let claim = || {
+            let before = self.fetch_clear(DROPBEHIND);
+            change(before, before.claimed())
+        };
+        if !self.has(DROPBEHIND) {
+            return [0; 2];
+        }
         match self.protocol {
-            C if claim() && self.has(DIRTY) => self.section(1, settle),
-            ClaimBeforeSection if claim() => self.section(1, settle),
-            C | ClaimBeforeSection => [0; 2],
-            SettleBeforeClaim => self.section(1, || {
-                let change = settle();
-                claim();
-                change
-            }),
-            _ => self.section(1, || if claim() { settle() } else { 0 }),
+            C if self.fetch_clear(DROPBEHIND).dropbehind && self.has(DIRTY) => {
+                self.section(1, |_| -1)
+            }
+            C => [0; 2],
+            ClaimWithoutLock => self.section(1, |_| claim()),
+            ClaimInTwoSteps => {
+                let _lock = self.i_pages.lock().unwrap();
+                let dirty = self.has(DIRTY);
+                self.fetch_clear(DROPBEHIND);
+                self.on_wb(-i64::from(dirty))
+            }
+            _ => {
+                let _lock = self.i_pages.lock().unwrap();
+                self.on_wb(claim())
+            }
         }
     }
 
-    /// Looks at what is tagged only: untagged, a counted folio would not be moved.
+    /// Looks at what is tagged only.
     fn switch(&self) -> Change {
         self.switching.store(true, Ordering::Relaxed);
         // Who begins a section after this sees the announcement.
-        for section in &self.rcu {
-            drop(section.lock().unwrap());
+        if self.protocol != SwitchWithoutWait {
+            for section in &self.rcu {
+                drop(section.lock().unwrap());
+            }
         }
         let tagged = self.i_pages.lock().unwrap();
-        let moves = *tagged
-            && match self.protocol {
-                C | SwitchByFlags => self.is_dontcache_dirty(),
-                _ => self.counted.load(Ordering::Relaxed),
-            };
+        let moves = *tagged && flags(self.flags.load(Ordering::Relaxed)).counts();
         self.wb.store(1, Ordering::Relaxed);
         self.switching.store(false, Ordering::Release);
         [-i64::from(moves), i64::from(moves)]
@@ -249,16 +252,9 @@ fn check(protocol: Protocol, start: Start, actors: &'static [Actor]) {
         others
             .into_iter()
             .for_each(|other| add(other.join().unwrap()));
-        if start == Dirtied {
-            add(model.dirtied());
-        }
-        let counts = model.is_dontcache_dirty();
+        let counts = flags(model.flags.load(Ordering::Relaxed)).counts();
         let expected = model.on_wb(i64::from(counts));
         assert_eq!(counters, expected, "a counter is wrong");
-        if protocol != C {
-            let counted = model.counted.load(Ordering::Relaxed);
-            assert_eq!(counted, counts, "counted is wrong");
-        }
     });
 }
 
@@ -282,11 +278,13 @@ macro_rules! wrong {
 }
 
 right! {
-    ours_without_a_switch: Ours, [Clean, Dirty], [CLEANER, DIRTIER, CLAIMER];
-    ours_with_two_dirtiers: Ours, [Clean, Dirty, Dirtied], [CLEANER, DIRTIER, DIRTIER];
-    ours_without_a_claimer: Ours, [Clean, CleanTagged, Dirty, Dirtied], [CLEANER, DIRTIER, SWITCH];
-    ours_without_a_cleaner: Ours, [Clean, CleanTagged, Dirty, Dirtied], [CLAIMER, DIRTIER, SWITCH];
-    ours_without_a_dirtier: Ours, [Dirty, Dirtied], [CLEANER, CLAIMER, SWITCH];
+    ours_without_a_switch: Ours, [Clean, CleanTagged, Dirty], [CLEANER, DIRTIER, CLAIMER];
+    ours_with_two_dirtiers: Ours, [Clean, Dirty], [CLEANER, DIRTIER, DIRTIER];
+    ours_without_a_claimer: Ours, [Clean, CleanTagged, Dirty], [CLEANER, DIRTIER, SWITCH];
+    ours_without_a_cleaner: Ours, [Clean, CleanTagged, Dirty], [CLAIMER, DIRTIER, SWITCH];
+    ours_without_a_dirtier: Ours, [Dirty], [CLEANER, CLAIMER, SWITCH];
+    ours_cancelled: Ours, [Clean, Dirty], [CANCELLER, DIRTIER, CLAIMER];
+    ours_cancelled_and_switched: Ours, [Dirty], [CANCELLER, CLAIMER, SWITCH];
     ours_after_a_move: Ours, [Moved], [CLEANER, SWITCH];
     c_dirtying_against_cleaning: C, [Clean, CleanTagged, Dirty], [CLEANER, DIRTIER];
     c_switch_against_cleaning: C, [Dirty], [CLEANER, SWITCH];
@@ -296,14 +294,17 @@ right! {
 wrong! {
     c_claim_against_dirtying: C, Clean, [DIRTIER, CLAIMER];
     c_claim_against_cleaning: C, Dirty, [CLEANER, CLAIMER];
+    c_claim_against_cancelling: C, Dirty, [CANCELLER, CLAIMER];
     c_claim_against_switch: C, Dirty, [CLAIMER, SWITCH];
     c_switch_against_dirtying: C, CleanTagged, [DIRTIER, SWITCH];
     c_cleaning_after_a_move: C, Moved, [CLEANER];
     c_switch_after_a_move: C, Moved, [SWITCH];
-    no_look_is_caught: NoLook, Clean, [DIRTIER, CLAIMER];
-    a_look_too_early_is_caught: LookFirst, Dirtied, [CLEANER, DIRTIER, SWITCH];
-    counted_in_two_steps_is_caught: CountedInTwoSteps, Dirty, [CLEANER, CLAIMER];
-    a_settling_before_the_claim_is_caught: SettleBeforeClaim, Dirty, [CLAIMER, DIRTIER];
-    a_claim_before_its_section_is_caught: ClaimBeforeSection, Dirty, [CLEANER, CLAIMER, SWITCH];
-    a_switch_by_flags_is_caught: SwitchByFlags, CleanTagged, [DIRTIER, SWITCH];
+    dirty_before_the_lock_is_caught_by_a_claim: DirtyBeforeLock, Clean, [DIRTIER, CLAIMER];
+    dirty_before_the_lock_is_caught_by_a_switch: DirtyBeforeLock, CleanTagged, [DIRTIER, SWITCH];
+    a_look_after_cleaning_is_caught: LookAfterCleaning, Dirty, [CLEANER, CLAIMER];
+    a_look_before_cleaning_is_caught: LookBeforeCleaning, Dirty, [CLEANER, CLAIMER];
+    a_cancelling_without_the_lock_is_caught: CancelWithoutLock, Dirty, [CANCELLER, CLAIMER];
+    a_claim_without_the_lock_is_caught: ClaimWithoutLock, Clean, [DIRTIER, CLAIMER];
+    a_claim_in_two_steps_is_caught: ClaimInTwoSteps, Dirty, [CLEANER, CLAIMER];
+    a_switch_that_does_not_wait_is_caught: SwitchWithoutWait, Dirty, [CLEANER, SWITCH];
 }

@@ -4,30 +4,15 @@
 
 #![cfg(not(loom))]
 
-use core::cell::Cell;
 use proptest::prelude::*;
-use writeback::account::{settle, Flags};
+use writeback::account::{self, Flags};
 
 /// A folio as the test sees it: its flags, its size, and the wb that its inode belongs to.
 #[derive(Clone, Debug)]
 struct Folio {
-    dirty: bool,
-    dropbehind: bool,
-    counted: Cell<bool>,
+    flags: Flags,
     pages: i64,
     wb: usize,
-}
-
-impl Flags for Folio {
-    fn is_dontcache_dirty(&self) -> bool {
-        self.dirty && self.dropbehind
-    }
-    fn test_and_set_counted(&self) -> bool {
-        self.counted.replace(true)
-    }
-    fn test_and_clear_counted(&self) -> bool {
-        self.counted.replace(false)
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -62,9 +47,10 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 
 fn folios() -> impl Strategy<Value = Vec<Folio>> {
     let folio = (0..10u32, 0..WBS).prop_map(|(order, wb)| Folio {
-        dirty: false,
-        dropbehind: true,
-        counted: Cell::new(false),
+        flags: Flags {
+            dirty: false,
+            dropbehind: true,
+        },
         pages: 1 << order,
         wb,
     });
@@ -73,13 +59,13 @@ fn folios() -> impl Strategy<Value = Vec<Folio>> {
 
 /// The truth, from the flags alone.
 fn recount(folios: &[Folio], wb: usize) -> i64 {
-    let counts = |folio: &&Folio| folio.wb == wb && folio.is_dontcache_dirty();
+    let counts = |folio: &&Folio| folio.wb == wb && folio.flags.dirty && folio.flags.dropbehind;
     folios.iter().filter(counts).map(|folio| folio.pages).sum()
 }
 
-fn change(folio: &mut Folio, counters: &mut [i64; WBS], change: impl Fn(&mut Folio)) {
-    change(folio);
-    counters[folio.wb] += settle(folio, folio.is_dontcache_dirty()) * folio.pages;
+fn change(folio: &mut Folio, counters: &mut [i64; WBS], after: Flags) {
+    counters[folio.wb] += account::change(folio.flags, after) * folio.pages;
+    folio.flags = after;
 }
 
 proptest! {
@@ -92,15 +78,18 @@ proptest! {
             let index = index % folios.len();
             let folio = &mut folios[index];
             match step {
-                Step::Dirty => change(folio, &mut counters, |folio| folio.dirty = true),
-                Step::Clean => change(folio, &mut counters, |folio| folio.dirty = false),
-                Step::Claim => change(folio, &mut counters, |folio| folio.dropbehind = false),
+                Step::Dirty => {
+                    let after = Flags { dirty: true, ..folio.flags };
+                    change(folio, &mut counters, after);
+                }
+                Step::Clean => change(folio, &mut counters, folio.flags.cleaned()),
+                Step::Claim => change(folio, &mut counters, folio.flags.claimed()),
                 Step::Replace { dropbehind } => {
-                    change(folio, &mut counters, |folio| folio.dirty = false);
-                    folio.dropbehind = dropbehind;
+                    change(folio, &mut counters, folio.flags.cleaned());
+                    folio.flags.dropbehind = dropbehind;
                 }
                 Step::Move(wb) => {
-                    if folio.counted.get() {
+                    if folio.flags.counts() {
                         counters[folio.wb] -= folio.pages;
                         counters[wb] += folio.pages;
                     }
@@ -119,7 +108,7 @@ proptest! {
             }
         }
         for folio in &mut folios {
-            change(folio, &mut counters, |folio| folio.dirty = false);
+            change(folio, &mut counters, folio.flags.cleaned());
         }
         prop_assert_eq!(counters, [0; WBS]);
     }

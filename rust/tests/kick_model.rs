@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of writers, of pages that come from another wb, of an inode that gets into
-//! the flusher's lists, and of the flusher: no page that was dirtied before a kick, or that came,
-//! is missed by the round that follows. Run with `RUSTFLAGS="--cfg loom"`.
+//! Every interleaving of writers, of pages that come from another wb, of an inode that gets into the
+//! flusher's lists, and of the flusher and its round: no page that was dirtied before a kick, or that
+//! came, is missed by the rounds that follow. Run with `RUSTFLAGS="--cfg loom"`.
 //!
 //! Each mutant breaks one order that the protocol depends on; the model has to find it.
 
 #![cfg(loom)]
 
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use loom::sync::Arc;
+use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{consume, kick, leave, Wb};
+use writeback::kick::{consume, ended, kick, rest, Wb};
+use writeback::round::{round, Flusher, Has, Lists, Next, Purpose, Written};
 
 const WRITERS: usize = 2;
 
 /// Which order of the protocol is left out.
 #[derive(Clone, Copy, PartialEq)]
 enum Mutant {
-    None,
+    Right,
     /// The flusher reads the sum and takes the request afterwards.
     ClearAfterSum,
     /// The writer looks at the bit without having ordered its counting before.
@@ -27,15 +28,40 @@ enum Mutant {
     NoBarrierIfNoted,
     /// The writer asks the wb alone whether anything is dirty.
     NoLookAtPages,
-    /// A flusher that finds no dirty inode rests, whatever is counted.
+    /// A flusher that finds no inode rests, whatever was counted.
     RestsWithoutInodes,
+    /// A writer does not look whether the flusher finds its inode.
+    NoListing,
+    /// ... or looks after it has kicked.
+    ListingAfterKick,
+    /// Who has looked in vain forgets the inode without the lock under which pages get dirty.
+    ForgetsWithoutLock,
+    /// The flusher forgets the inode before it looks at it.
+    ForgetsBeforeLooking,
+}
+
+use Mutant::*;
+
+/// Where the inode of all pages is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Nowhere,
+    Ordinary,
+    Dontcache,
+    Queued,
 }
 
 struct Model {
     mutant: Mutant,
     pending: AtomicBool,
     left: AtomicBool,
-    /// The inode of all pages is in the flusher's lists.
+    /// The lock of the lists, and what is in them.
+    place: Mutex<Place>,
+    /// The lock of the page cache, and how many of its pages are dirty and dropbehind.
+    pages: Mutex<i64>,
+    /// It may have such pages.
+    dirty: AtomicBool,
+    /// The flusher finds them.
     listed: AtomicBool,
     /// Dirtied pages, one counter a writer, as the kernel has one a CPU.
     dirtied: [AtomicI64; WRITERS],
@@ -54,13 +80,13 @@ fn swap(bit: &AtomicBool, value: bool) -> bool {
 
 impl Wb for Model {
     fn order_after_dirtying(&self) {
-        if self.mutant != Mutant::NoBarrier {
+        if self.mutant != NoBarrier {
             fence(Ordering::SeqCst);
         }
     }
 
     fn has_dirty_io(&self) -> bool {
-        self.listed.load(Ordering::Relaxed)
+        *self.place.lock().unwrap() != Place::Nowhere
     }
 
     fn is_pending(&self) -> bool {
@@ -76,13 +102,27 @@ impl Wb for Model {
     }
 
     fn set_left(&self) {
-        if self.mutant != Mutant::NoBarrierIfNoted || !self.left.load(Ordering::Relaxed) {
+        if self.mutant != NoBarrierIfNoted || !self.left.load(Ordering::Relaxed) {
             swap(&self.left, true);
         }
     }
 
+    fn is_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
     fn take_left(&self) -> bool {
-        self.left.load(Ordering::Relaxed) && swap(&self.left, false)
+        self.is_left() && swap(&self.left, false)
+    }
+
+    fn set_stuck(&self, _stuck: bool) {}
+
+    fn is_stuck(&self) -> bool {
+        false
+    }
+
+    fn has_queue(&self) -> bool {
+        *self.place.lock().unwrap() == Place::Dontcache
     }
 
     fn dontcache_dirty(&self) -> i64 {
@@ -95,89 +135,230 @@ impl Wb for Model {
     }
 }
 
+struct Running(Arc<Model>);
+
+struct Locked<'a> {
+    model: &'a Model,
+    place: Option<MutexGuard<'a, Place>>,
+}
+
+impl Flusher for Running {
+    type Lists<'a> = Locked<'a>;
+
+    fn lock_lists(&mut self) -> Locked<'_> {
+        Locked {
+            model: &self.0,
+            place: Some(self.0.place.lock().unwrap()),
+        }
+    }
+
+    fn others_wait(&self) -> bool {
+        false
+    }
+}
+
+impl Locked<'_> {
+    fn place(&mut self) -> &mut Place {
+        self.place.as_mut().unwrap()
+    }
+}
+
+impl Lists for Locked<'_> {
+    fn park(&mut self) {}
+
+    fn next(&mut self, _looks: usize) -> Option<Next> {
+        (*self.place() == Place::Dontcache).then(|| Next::Ours(self.model.look()))
+    }
+
+    fn queue_next(&mut self, _sure: bool) {
+        *self.place() = Place::Queued;
+    }
+
+    fn release_next(&mut self) {
+        *self.place() = Place::Ordinary;
+    }
+
+    fn hand_over_next(&mut self) {
+        unreachable!()
+    }
+
+    /// All pages that are dirty when it comes to them.
+    fn write(&mut self, _pages: i64) -> Written {
+        drop(self.place.take());
+        let written = self.model.clean();
+        self.place = Some(self.model.place.lock().unwrap());
+        let keeps = self.model.look() != Has::Nothing;
+        *self.place() = if keeps {
+            self.model.listed.store(true, Ordering::Relaxed);
+            Place::Dontcache
+        } else {
+            Place::Ordinary
+        };
+        Written {
+            pages: written,
+            progress: true,
+        }
+    }
+
+    fn unqueue(&mut self) {
+        if *self.place() == Place::Queued {
+            *self.place() = Place::Dontcache;
+        }
+    }
+}
+
 impl Model {
-    fn new(mutant: Mutant) -> Self {
+    fn new(mutant: Mutant, place: Place) -> Self {
         Self {
             mutant,
             pending: AtomicBool::new(false),
             left: AtomicBool::new(false),
-            listed: AtomicBool::new(true),
+            place: Mutex::new(place),
+            pages: Mutex::new(0),
+            // From a page that has been cleaned since.
+            dirty: AtomicBool::new(place == Place::Dontcache),
+            listed: AtomicBool::new(place == Place::Dontcache),
             dirtied: [const { () }; WRITERS].map(|()| AtomicI64::new(0)),
             written: AtomicI64::new(0),
             wakeups: AtomicUsize::new(0),
         }
     }
 
-    fn write_one_page(&self, cpu: usize) {
+    fn look(&self) -> Has {
+        if !self.dirty.load(Ordering::Relaxed) {
+            return Has::Nothing;
+        }
+        let forget = || {
+            self.dirty.store(false, Ordering::Relaxed);
+            self.listed.store(false, Ordering::Relaxed);
+        };
+        if self.mutant == ForgetsBeforeLooking {
+            forget();
+        }
+        let pages = self.pages.lock().unwrap();
+        if *pages > 0 {
+            return Has::Dropbehind;
+        }
+        if self.mutant == ForgetsWithoutLock {
+            drop(pages);
+        }
+        forget();
+        Has::Nothing
+    }
+
+    fn dirty_one_page(&self, cpu: usize) {
+        let mut pages = self.pages.lock().unwrap();
+        *pages += 1;
         self.dirtied[cpu].fetch_add(1, Ordering::Relaxed);
-        // The page that was just dirtied, by the same thread.
-        if kick(self, || self.mutant != Mutant::NoLookAtPages) {
-            self.wakeups.fetch_add(1, Ordering::Relaxed);
+        self.dirty.store(true, Ordering::Relaxed);
+    }
+
+    fn clean(&self) -> i64 {
+        let pages = std::mem::take(&mut *self.pages.lock().unwrap());
+        self.written.fetch_add(pages, Ordering::Relaxed);
+        pages
+    }
+
+    /// As the kernel's edge does it.
+    fn list(&self) {
+        let unlisted =
+            || self.dirty.load(Ordering::Relaxed) && !self.listed.load(Ordering::Relaxed);
+        if self.mutant == NoListing || !unlisted() {
+            return;
+        }
+        let mut place = self.place.lock().unwrap();
+        if unlisted() {
+            self.listed.store(true, Ordering::Relaxed);
+            if *place == Place::Ordinary {
+                *place = Place::Dontcache;
+            }
         }
     }
 
+    fn write_one_page(&self, cpu: usize) {
+        self.dirty_one_page(cpu);
+        if self.mutant != ListingAfterKick {
+            self.list();
+        }
+        // The page that was just dirtied, by the same thread.
+        if kick(self, || self.mutant != NoLookAtPages) {
+            self.wakeups.fetch_add(1, Ordering::Relaxed);
+        }
+        if self.mutant == ListingAfterKick {
+            self.list();
+        }
+    }
+
+    /// Who moves an inode here puts it into the right list, and wakes the flusher.
     fn one_page_comes(&self, cpu: usize) {
-        self.dirtied[cpu].fetch_add(1, Ordering::Relaxed);
+        self.dirty_one_page(cpu);
+        *self.place.lock().unwrap() = Place::Dontcache;
         self.set_left();
     }
 
-    fn flusher_round(&self) {
-        let pages = if self.mutant == Mutant::ClearAfterSum {
-            let pages = self.dontcache_dirty();
-            if self.test_and_clear_pending() {
-                pages
-            } else {
-                0
-            }
+    /// Who has dirtied the inode puts it into a list.
+    fn put_into_a_list(&self) {
+        let mut place = self.place.lock().unwrap();
+        *place = if self.look() == Has::Nothing {
+            Place::Ordinary
         } else {
-            consume(self)
+            self.listed.store(true, Ordering::Relaxed);
+            Place::Dontcache
         };
-        self.written.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// The flusher runs and rests: whether it will run again by itself.
-    fn flusher_run(&self) -> bool {
-        let pages = consume(self);
-        let listed = self.has_dirty_io();
-        if listed {
-            self.written.fetch_add(pages, Ordering::Relaxed);
-        } else {
-            // Others have written whatever this is for, or it is not to be found yet.
-            consume(self);
+    fn consumed(&self) -> Option<i64> {
+        if self.mutant != ClearAfterSum {
+            return consume(self);
         }
-        (listed || self.mutant != Mutant::RestsWithoutInodes) && leave(self)
+        let pages = self.dontcache_dirty();
+        self.test_and_clear_pending().then_some(pages)
+    }
+
+    /// Whether the flusher will run again by itself.
+    fn flusher_runs(model: &Arc<Self>) -> bool {
+        if let Some(budget) = model.consumed() {
+            let written = round(&mut Running(model.clone()), budget, Purpose::Alone);
+            if model.mutant != RestsWithoutInodes {
+                ended(&**model, budget, written);
+            }
+        }
+        rest(&**model).is_some()
+    }
+
+    /// Once the flusher has run as often as it was woken; and as often as it looks again by itself, if
+    /// that is what it takes.
+    fn check_at_rest(model: &Arc<Self>, looks_again: bool, message: &str) {
+        let mut runs = 0;
+        while (model.wakeups.swap(0, Ordering::AcqRel) > 0 || looks_again && model.is_left())
+            && runs < 4
+        {
+            Self::flusher_runs(model);
+            runs += 1;
+        }
+        assert_eq!(model.dontcache_dirty(), 0, "{message}");
+        assert!(!model.pending.load(Ordering::Relaxed), "a request was left");
+        assert!(runs < 4, "the flusher does not rest");
     }
 }
 
-fn check(mutant: Mutant) {
+/// Writers, and a round that a request from before the model began has already woken.
+fn check(mutant: Mutant, place: Place, writers: usize) {
     loom::model(move || {
-        let model = Arc::new(Model::new(mutant));
-        let writers: Vec<_> = (0..WRITERS)
+        let model = Arc::new(Model::new(mutant, place));
+        model.pending.store(true, Ordering::Relaxed);
+        let writers: Vec<_> = (0..writers)
             .map(|cpu| {
                 let model = model.clone();
                 thread::spawn(move || model.write_one_page(cpu))
             })
             .collect();
-        // A round that a request from before the model began has already woken.
-        model.flusher_round();
+        model.wakeups.store(0, Ordering::Relaxed);
+        Model::flusher_runs(&model);
         for writer in writers {
             writer.join().unwrap();
         }
-        // The round that the last wake-up leads to; without a request there is none.
-        model.flusher_round();
-        assert_eq!(
-            model.dontcache_dirty(),
-            0,
-            "a page dirtied before a kick was missed"
-        );
-        assert!(
-            !model.pending.load(Ordering::Relaxed),
-            "a request was left behind"
-        );
-        assert!(
-            model.wakeups.load(Ordering::Relaxed) > 0,
-            "nobody woke the flusher"
-        );
+        Model::check_at_rest(&model, false, "a page dirtied before a kick was missed");
     });
 }
 
@@ -185,17 +366,19 @@ fn check(mutant: Mutant) {
 /// flusher, which does not rest in between: it looks between two portions of other work.
 fn check_coming(mutant: Mutant) {
     loom::model(move || {
-        let model = Arc::new(Model::new(mutant));
+        let model = Arc::new(Model::new(mutant, Place::Ordinary));
         model.one_page_comes(0);
-        let others = [Model::write_one_page, Model::one_page_comes].map(|action| {
+        let other = {
             let model = model.clone();
-            thread::spawn(move || action(&model, 1))
-        });
-        model.flusher_round();
-        for other in others {
-            other.join().unwrap();
+            thread::spawn(move || model.one_page_comes(1))
+        };
+        if let Some(budget) = consume(&*model) {
+            model.written.fetch_add(budget, Ordering::Relaxed);
         }
-        model.flusher_round();
+        other.join().unwrap();
+        if let Some(budget) = consume(&*model) {
+            model.written.fetch_add(budget, Ordering::Relaxed);
+        }
         assert_eq!(model.dontcache_dirty(), 0, "a page that came was missed");
     });
 }
@@ -204,68 +387,142 @@ fn check_coming(mutant: Mutant) {
 /// leaves the rest to him.
 fn check_unlisted(mutant: Mutant) {
     loom::model(move || {
-        let model = Arc::new(Model::new(mutant));
-        model.listed.store(false, Ordering::Relaxed);
+        let model = Arc::new(Model::new(mutant, Place::Nowhere));
         let lister = {
             let model = model.clone();
-            thread::spawn(move || model.listed.store(true, Ordering::Relaxed))
+            thread::spawn(move || model.put_into_a_list())
         };
         let writer = {
             let model = model.clone();
             thread::spawn(move || model.write_one_page(0))
         };
-        let woken = || model.wakeups.swap(0, Ordering::AcqRel) > 0;
-        let again = woken() && model.flusher_run();
+        if model.wakeups.swap(0, Ordering::AcqRel) > 0 {
+            Model::flusher_runs(&model);
+        }
         lister.join().unwrap();
         writer.join().unwrap();
-        if woken() || again {
-            model.flusher_run();
-        }
-        assert_eq!(model.dontcache_dirty(), 0, "a page was left to rest");
+        Model::check_at_rest(&model, true, "a page was left to rest");
     });
 }
 
 #[test]
 fn no_page_is_missed() {
-    check(Mutant::None);
+    check(Right, Place::Dontcache, 1);
+    check(Right, Place::Ordinary, 1);
 }
 
 #[test]
-#[should_panic(expected = "a page dirtied before a kick was missed")]
+fn no_page_of_two_writers_is_missed() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.check(|| {
+        let model = Arc::new(Model::new(Right, Place::Ordinary));
+        let writers = [0, 1].map(|cpu| {
+            let model = model.clone();
+            thread::spawn(move || model.write_one_page(cpu))
+        });
+        model.wakeups.store(0, Ordering::Relaxed);
+        Model::flusher_runs(&model);
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        Model::check_at_rest(&model, false, "a page dirtied before a kick was missed");
+    });
+}
+
+/// The counting alone, as it is between two rounds: the lists order too much to see it.
+fn check_counting(mutant: Mutant) {
+    loom::model(move || {
+        let model = Arc::new(Model::new(mutant, Place::Ordinary));
+        let writer = {
+            let model = model.clone();
+            thread::spawn(move || {
+                model.dirtied[0].fetch_add(1, Ordering::Relaxed);
+                model.order_after_dirtying();
+                !model.is_pending() && !model.test_and_set_pending()
+            })
+        };
+        model.pending.store(true, Ordering::Relaxed);
+        let cover = || {
+            let pages = model.consumed().unwrap_or(0);
+            model.written.fetch_add(pages, Ordering::Relaxed);
+        };
+        cover();
+        writer.join().unwrap();
+        cover();
+        assert_eq!(
+            model.dontcache_dirty(),
+            0,
+            "a page that was counted was missed"
+        );
+    });
+}
+
+#[test]
+fn no_page_that_was_counted_is_missed() {
+    check_counting(Right);
+}
+
+#[test]
+#[should_panic(expected = "a page that was counted was missed")]
 fn a_request_taken_after_the_sum_is_caught() {
-    check(Mutant::ClearAfterSum);
+    check_counting(ClearAfterSum);
 }
 
 #[test]
-#[should_panic(expected = "a page dirtied before a kick was missed")]
+#[should_panic(expected = "a page that was counted was missed")]
 fn a_missing_barrier_is_caught() {
-    check(Mutant::NoBarrier);
+    check_counting(NoBarrier);
 }
 
 #[test]
 fn no_page_that_comes_is_missed() {
-    check_coming(Mutant::None);
+    check_coming(Right);
 }
 
 #[test]
 #[should_panic(expected = "a page that came was missed")]
 fn a_missing_barrier_where_pages_are_left_is_caught() {
-    check_coming(Mutant::NoBarrierIfNoted);
+    check_coming(NoBarrierIfNoted);
 }
 
 #[test]
 fn no_page_of_an_inode_that_is_not_listed_yet_is_missed() {
-    check_unlisted(Mutant::None);
+    check_unlisted(Right);
 }
 
 #[test]
 #[should_panic(expected = "a page was left to rest")]
 fn a_kick_that_asks_the_wb_alone_is_caught() {
-    check_unlisted(Mutant::NoLookAtPages);
+    check_unlisted(NoLookAtPages);
 }
 
 #[test]
 #[should_panic(expected = "a page was left to rest")]
 fn a_flusher_that_rests_with_pages_is_caught() {
-    check_unlisted(Mutant::RestsWithoutInodes);
+    check_unlisted(RestsWithoutInodes);
+}
+
+#[test]
+#[should_panic(expected = "a page dirtied before a kick was missed")]
+fn a_kick_that_does_not_list_is_caught() {
+    check(NoListing, Place::Ordinary, 1);
+}
+
+#[test]
+#[should_panic(expected = "missed")]
+fn a_listing_after_the_kick_is_caught() {
+    check(ListingAfterKick, Place::Ordinary, 1);
+}
+
+#[test]
+#[should_panic(expected = "missed")]
+fn forgetting_without_the_lock_is_caught() {
+    check(ForgetsWithoutLock, Place::Dontcache, 1);
+}
+
+#[test]
+#[should_panic(expected = "missed")]
+fn forgetting_before_looking_is_caught() {
+    check(ForgetsBeforeLooking, Place::Dontcache, 1);
 }

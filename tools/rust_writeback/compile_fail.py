@@ -3,7 +3,7 @@
 
 Each file below kunit/compile_fail names the error code that rustc has to give, or `none` for the
 control, which must compile: a broken command line would otherwise pass for seven refused programs.
-The command line is the one with which the kernel's build compiled fs/dontcache_kick.rs.
+The command line is the one with which the kernel's build compiled fs/dontcache.rs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from rust_writeback.errors import Failure
 from rust_writeback.paths import BUILD, PROJECT
 
-SAVED = Path("fs/.dontcache_kick.o.cmd")
+SAVED = Path("fs/.dontcache.o.cmd")
 PROGRAMS = PROJECT / "kunit" / "compile_fail"
 EXPECTED = re.compile(r"^// compile error: (E\d{4}|none)$", re.MULTILINE)
 SEEN = re.compile(r"^error\[(E\d{4})\]", re.MULTILINE)
@@ -28,7 +28,7 @@ def rustc_command(saved: str, program: Path, crate: str) -> str:
     if match is None:
         raise Failure(f"{SAVED} holds no command; run `make kernel` again")
     words = [word for word in match.group(1).split() if not word.startswith("--emit=")]
-    words = [word for word in words if not word.endswith("fs/dontcache_kick.rs")]
+    words = [word for word in words if not word.endswith("fs/dontcache.rs")]
     return " ".join([*words, f"--crate-name={crate}", "--emit=metadata", str(program)])
 
 

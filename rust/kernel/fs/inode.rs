@@ -5,16 +5,33 @@
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
 use crate::{
-    backing_dev::WbSection,
+    backing_dev::{
+        BdiWriteback,
+        WbSection, //
+    },
     bindings,
-    ffi::c_long,
+    ffi::{
+        c_long,
+        c_ulong, //
+    },
+    folio::Folio,
     page::PAGE_SHIFT,
-    types::Opaque,
-    writeback::policy::{
-        PageCache,
-        Written, //
+    types::{
+        NotThreadSafe,
+        Opaque, //
+    },
+    writeback::{
+        policy::{
+            PageCache,
+            Written, //
+        },
+        round::{
+            Has,
+            LOOKS, //
+        }, //
     }, //
 };
+use core::ptr;
 
 /// A file's inode (`struct inode`).
 ///
@@ -69,6 +86,12 @@ impl Inode {
     }
 }
 
+/// `PAGECACHE_TAG_DIRTY`, which is a cast to bindgen.
+const TAG_DIRTY: bindings::xa_mark_t = 0;
+
+const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
+const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
+
 /// The page cache of an inode (`struct address_space`).
 ///
 /// # Invariants
@@ -120,6 +143,23 @@ impl AddressSpace {
         unsafe { bindings::mapping_can_writeback(self.as_raw()) }
     }
 
+    /// Locks the index of its folios, and turns interrupts off.
+    ///
+    /// Context: any, outside a section of the inode's wb and of that lock.
+    ///
+    /// C counterpart: `xa_lock_irqsave(&mapping->i_pages)`.
+    #[inline]
+    pub fn lock_pages(&self) -> PagesGuard<'_> {
+        // SAFETY: The page cache is live by the type invariants, so its lock is initialised.
+        let flags = unsafe { bindings::mapping_lock_pages(self.as_raw()) };
+        // INVARIANT: The lock was taken right above, with these flags.
+        PagesGuard {
+            mapping: self,
+            flags,
+            _not_send: NotThreadSafe,
+        }
+    }
+
     /// Whether any of its pages is dirty. May change at any time.
     ///
     /// C counterpart: `mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)`.
@@ -129,21 +169,92 @@ impl AddressSpace {
         unsafe { bindings::mapping_dirty_tagged(self.as_raw()) }
     }
 
-    /// Notes that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`): the flusher seeks
-    /// what a kick is for in such page caches only.
+    /// Notes that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`).
     ///
     /// Context: any.
     #[inline]
     pub fn mark_dontcache_dirty(&self) {
-        const BIT: usize = bindings::mapping_flags_AS_DONTCACHE_DIRTY as usize;
-        // SAFETY: The page cache is live by the type invariants; its flags are only accessed
-        // atomically. The test keeps their cache line shared.
-        unsafe {
-            let flags = &raw mut (*self.as_raw()).flags;
-            if !bindings::test_bit(BIT, flags) {
-                bindings::test_and_set_bit(BIT, flags);
-            }
+        self.set_flag(DONTCACHE_DIRTY);
+    }
+
+    /// Whether that is noted.
+    #[inline]
+    pub fn may_have_dontcache_dirty(&self) -> bool {
+        self.raw_flags() & DONTCACHE_DIRTY != 0
+    }
+
+    /// Notes that the flusher finds these folios (`AS_DONTCACHE_LISTED`): see [`crate::flusher`].
+    /// Under the lock of the wb's lists.
+    #[inline]
+    pub(crate) fn mark_dontcache_listed(&self) {
+        self.set_flag(DONTCACHE_LISTED);
+    }
+
+    /// Whether the flusher has to be told of dirty dropbehind folios, which it would not find.
+    #[inline(always)]
+    pub fn is_dontcache_unlisted(&self) -> bool {
+        self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
+    }
+
+    /// Looks for dirty dropbehind folios, at `looks` dirty ones at most. If there is none, it is noted
+    /// no longer that there may be.
+    ///
+    /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
+    pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> Has {
+        if !self.may_have_dontcache_dirty() {
+            return Has::Nothing;
         }
+        let pages = self.lock_pages();
+        let has = pages.find_dontcache_dirty(looks);
+        if has == Has::Nothing {
+            // Who dirties one notes it again, under the lock that is held here.
+            self.clear_flag(DONTCACHE_DIRTY);
+            self.clear_flag(DONTCACHE_LISTED);
+        }
+        has
+    }
+
+    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it does if it may
+    /// have dirty dropbehind folios after a few looks. Notes that the flusher finds them there.
+    ///
+    /// Context: under the lock of the wb's lists.
+    pub fn keep_dontcache_listed(&self) -> bool {
+        let keeps = self.look_for_dontcache_dirty(LOOKS) != Has::Nothing;
+        if keeps {
+            self.mark_dontcache_listed();
+        }
+        keeps
+    }
+
+    #[inline(always)]
+    fn raw_flags(&self) -> c_ulong {
+        // SAFETY: The page cache is live by the type invariants; its flags are read in one load.
+        unsafe { (&raw const (*self.as_raw()).flags).read_volatile() }
+    }
+
+    /// The test keeps the cache line shared where the flag is set already.
+    #[inline(always)]
+    fn set_flag(&self, flag: c_ulong) {
+        if self.raw_flags() & flag == 0 {
+            // SAFETY: The page cache is live by the type invariants; its flags are changed atomically.
+            unsafe {
+                bindings::test_and_set_bit(
+                    flag.trailing_zeros() as usize,
+                    &raw mut (*self.as_raw()).flags,
+                )
+            };
+        }
+    }
+
+    #[inline(always)]
+    fn clear_flag(&self, flag: c_ulong) {
+        // SAFETY: As for `set_flag`.
+        unsafe {
+            bindings::test_and_clear_bit(
+                flag.trailing_zeros() as usize,
+                &raw mut (*self.as_raw()).flags,
+            )
+        };
     }
 
     /// Starts the writeback of dirty pages in `range`, and waits for none.
@@ -177,6 +288,81 @@ impl AddressSpace {
                 pages,
             );
         }
+    }
+}
+
+/// The lock of a page cache's folios. Interrupts are off while it is held.
+///
+/// No folio comes in or goes, no dropbehind folio becomes dirty, and the inode keeps its wb.
+///
+/// # Invariants
+///
+/// The lock of `mapping->i_pages` is held, was taken with `flags`, and is this guard's to release.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct PagesGuard<'a> {
+    mapping: &'a AddressSpace,
+    flags: c_ulong,
+    _not_send: NotThreadSafe,
+}
+
+impl PagesGuard<'_> {
+    /// Whether `folio` is in this page cache.
+    #[inline]
+    pub fn has(&self, folio: &Folio) -> bool {
+        // SAFETY: A folio that is referred to is live. Its field is one word, which for a folio of
+        // this page cache only changes under the lock.
+        let mapping = unsafe {
+            (&raw const (*folio.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping).read_volatile()
+        };
+        mapping == self.mapping.as_raw()
+    }
+
+    /// Whether any of the first `looks` dirty folios is dropbehind.
+    fn find_dontcache_dirty(&self, looks: usize) -> Has {
+        let mut cursor = bindings::xa_state {
+            // SAFETY: The page cache is live by its type invariants, so its field can be named.
+            xa: unsafe { &raw mut (*self.mapping.as_raw()).i_pages },
+            // What XA_STATE() says: the walk begins at the root. A pointer that is only compared.
+            xa_node: ptr::without_provenance_mut(3),
+            ..Default::default()
+        };
+        for _ in 0..looks {
+            // SAFETY: The lock of the index is held, so that it does not change during the walk.
+            let entry = unsafe { bindings::xas_find_marked(&mut cursor, c_ulong::MAX, TAG_DIRTY) };
+            if entry.is_null() {
+                return Has::Nothing;
+            }
+            // With DAX an entry is a value and no folio: it has the lowest bit set.
+            if entry.addr() & 1 == 0 {
+                // SAFETY: The index holds a reference on the folio as long as its lock is held.
+                let folio = unsafe { Folio::from_raw(entry.cast()) };
+                if folio.is_dontcache_dirty() {
+                    return Has::Dropbehind;
+                }
+            }
+        }
+        Has::Maybe
+    }
+
+    /// The wb of the inode. None if the inode was never dirtied.
+    #[inline]
+    pub fn wb(&self) -> Option<&BdiWriteback> {
+        // SAFETY: By the type invariant of the page cache the inode is live. By that of the guard
+        // the lock is held, without which the inode does not change its wb; it holds a reference
+        // on it.
+        unsafe {
+            bindings::inode_to_wb(self.mapping.host().as_raw())
+                .cast::<BdiWriteback>()
+                .as_ref()
+        }
+    }
+}
+
+impl Drop for PagesGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants the lock is held, with these flags, and ours to release.
+        unsafe { bindings::mapping_unlock_pages(self.mapping.as_raw(), self.flags) };
     }
 }
 

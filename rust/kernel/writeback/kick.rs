@@ -14,6 +14,19 @@
 //! flusher's reading comes after the counting, and its round covers the pages. This is store
 //! buffering: it needs a full barrier on both sides. The flusher's is its read-modify-write of the
 //! bit; the writer's is [`Wb::order_after_dirtying`].
+//!
+//! Three bits of the wb are all that is remembered between rounds:
+//!
+//! | bit | set | taken |
+//! | --- | --- | --- |
+//! | pending | by a writer ([`kick`]) | when a round begins ([`consume`]) |
+//! | left | when the flusher rests and inodes wait ([`rest`]), or inodes come from another wb | the same |
+//! | stuck | when a round could write nothing ([`ended`]) | when one can, or nothing waits |
+
+use super::round::{
+    AGAIN_MS,
+    STUCK_MS, //
+};
 
 /// What the protocol needs of a `bdi_writeback`.
 pub trait Wb {
@@ -41,10 +54,22 @@ pub trait Wb {
     /// afterwards sees them counted.
     fn set_left(&self);
 
+    /// Whether that is noted. Unordered.
+    fn is_left(&self) -> bool;
+
     /// Takes that note, and says whether there was one. A full barrier if there was.
     fn take_left(&self) -> bool;
 
-    /// The exact sum of the counter of dirty dropbehind pages. Below zero if it has drifted.
+    /// Notes whether the last round could write nothing (`WB_dontcache_stuck`).
+    fn set_stuck(&self, stuck: bool);
+
+    /// Whether that is noted.
+    fn is_stuck(&self) -> bool;
+
+    /// Whether inodes wait that may have dirty dropbehind pages (`b_dontcache`). Unordered.
+    fn has_queue(&self) -> bool;
+
+    /// The exact sum of the counter of dirty dropbehind pages. May be below zero while it changes.
     fn dontcache_dirty(&self) -> i64;
 }
 
@@ -65,36 +90,52 @@ pub fn kick(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
     !wb.is_pending() && (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending()
 }
 
+/// Whether the flusher is asked for a round.
+#[inline(always)]
+pub fn is_asked_for(wb: &impl Wb) -> bool {
+    wb.is_pending() || wb.is_left()
+}
+
 /// Takes the request, and says how many pages the flusher is to write for it or for what an earlier
-/// one has left.
+/// one has left. None if there is neither: the caller does nothing then.
 ///
-/// Zero if there is neither. Zero or less also if no page is counted: the caller writes nothing
-/// then. The request is taken first, so that a [`kick`] which comes while the pages are written
-/// makes another round.
+/// The request is taken first, so that a [`kick`] which comes while the pages are written makes
+/// another round.
 ///
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
-pub fn consume(wb: &impl Wb) -> i64 {
+pub fn consume(wb: &impl Wb) -> Option<i64> {
     // Both are taken.
-    if wb.test_and_clear_pending() | wb.take_left() {
-        wb.dontcache_dirty()
-    } else {
-        0
+    (wb.test_and_clear_pending() | wb.take_left()).then(|| wb.dontcache_dirty())
+}
+
+/// A round has ended that was to write `budget` pages, and has written `written`.
+///
+/// What it leaves is for the next one, even if that comes before the flusher rests. What was counted
+/// and not found may be of an inode that somebody has dirtied and not put into a list yet: nobody
+/// else need ever ask for it.
+#[inline(always)]
+pub fn ended(wb: &impl Wb, budget: i64, written: i64) {
+    wb.set_stuck(budget > 0 && written <= 0);
+    if budget > written || wb.has_queue() {
+        wb.set_left();
     }
 }
 
-/// Notes whether the flusher, which is about to rest, leaves dirty dropbehind pages. If it does, it
-/// has to come back soon: a page may have been locked, its inode may have been busy or not been
-/// found, and nobody need ever write to it again.
+/// The flusher is about to rest: in how many milliseconds it has to run again, if something is left,
+/// or inodes wait that may have dirty dropbehind pages. A page may have been locked or its inode busy,
+/// and nobody need ever write to it again. Where DONTCACHE is not used nothing is counted for that.
 ///
 /// No C counterpart: there such pages wait for periodic writeback.
 #[inline(always)]
-pub fn leave(wb: &impl Wb) -> bool {
-    let left = wb.dontcache_dirty() > 0;
-    if left {
+pub fn rest(wb: &impl Wb) -> Option<u32> {
+    if wb.has_queue() {
         wb.set_left();
+    } else if !wb.is_left() {
+        wb.set_stuck(false);
+        return None;
     }
-    left
+    Some(if wb.is_stuck() { STUCK_MS } else { AGAIN_MS })
 }
 
 #[cfg(all(test, not(loom)))]
@@ -108,6 +149,8 @@ mod tests {
         dirty_io: bool,
         pending: Cell<bool>,
         left: Cell<bool>,
+        stuck: Cell<bool>,
+        queue: bool,
         dirty: i64,
         calls: RefCell<Vec<&'static str>>,
     }
@@ -141,8 +184,20 @@ mod tests {
         fn set_left(&self) {
             self.left.set(true);
         }
+        fn is_left(&self) -> bool {
+            self.left.get()
+        }
         fn take_left(&self) -> bool {
             self.left.replace(false)
+        }
+        fn set_stuck(&self, stuck: bool) {
+            self.stuck.set(stuck);
+        }
+        fn is_stuck(&self) -> bool {
+            self.stuck.get()
+        }
+        fn has_queue(&self) -> bool {
+            self.queue
         }
         fn dontcache_dirty(&self) -> i64 {
             self.call("sum");
@@ -202,7 +257,7 @@ mod tests {
             dirty: 7,
             ..Recorder::default()
         };
-        assert_eq!(consume(&wb), 7);
+        assert_eq!(consume(&wb), Some(7));
         assert!(!wb.pending.get());
         assert_eq!(*wb.calls.borrow(), ["clear", "sum"]);
     }
@@ -213,7 +268,7 @@ mod tests {
             dirty: 7,
             ..Recorder::default()
         };
-        assert_eq!(consume(&wb), 0);
+        assert_eq!(consume(&wb), None);
         assert_eq!(*wb.calls.borrow(), ["clear"]);
     }
 
@@ -225,44 +280,71 @@ mod tests {
             ..Recorder::default()
         };
         assert!(kick(&wb, || false));
-        assert_eq!(consume(&wb), 1);
+        assert_eq!(consume(&wb), Some(1));
         assert!(kick(&wb, || false));
-        assert_eq!(consume(&wb), 1);
-        assert_eq!(consume(&wb), 0);
+        assert_eq!(consume(&wb), Some(1));
+        assert_eq!(consume(&wb), None);
+    }
+
+    fn waiting() -> Recorder {
+        Recorder {
+            queue: true,
+            dirty: 7,
+            ..Recorder::default()
+        }
     }
 
     #[test]
     fn what_is_left_is_served_without_a_kick() {
-        let wb = Recorder {
-            dirty: 7,
-            ..Recorder::default()
-        };
-        assert!(leave(&wb));
-        assert_eq!(consume(&wb), 7);
-        assert_eq!(consume(&wb), 0);
+        let wb = waiting();
+        assert_eq!(rest(&wb), Some(AGAIN_MS));
+        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(consume(&wb), None);
     }
 
     #[test]
     fn a_kick_and_what_is_left_make_one_round() {
         let wb = Recorder {
             dirty_io: true,
-            dirty: 7,
-            ..Recorder::default()
+            ..waiting()
         };
-        assert!(leave(&wb) && kick(&wb, || false));
-        assert_eq!(consume(&wb), 7);
-        assert_eq!(consume(&wb), 0);
+        assert!(rest(&wb).is_some() && kick(&wb, || false));
+        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(consume(&wb), None);
     }
 
     #[test]
-    fn nothing_is_left_where_nothing_is_dirty() {
-        for dirty in [0, -7] {
-            let wb = Recorder {
-                dirty,
-                ..Recorder::default()
-            };
-            assert!(!leave(&wb));
-            assert!(!wb.left.get());
-        }
+    fn nobody_waits_for_nothing() {
+        let wb = Recorder::default();
+        ended(&wb, 7, 7);
+        assert_eq!(rest(&wb), None);
+        assert!(!wb.left.get());
+        assert!(wb.calls.borrow().is_empty(), "something was counted");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_tried_at_leisure() {
+        let wb = waiting();
+        ended(&wb, 7, 0);
+        assert_eq!(rest(&wb), Some(STUCK_MS));
+        ended(&wb, 7, 1);
+        assert_eq!(rest(&wb), Some(AGAIN_MS));
+    }
+
+    #[test]
+    fn what_a_round_leaves_is_the_next_ones() {
+        let wb = waiting();
+        ended(&wb, 7, 7);
+        assert_eq!(consume(&wb), Some(7));
+    }
+
+    #[test]
+    fn what_is_counted_and_not_found_is_sought_again() {
+        let wb = Recorder::default();
+        ended(&wb, 7, 3);
+        assert_eq!(rest(&wb), Some(AGAIN_MS));
+        assert_eq!(consume(&wb), Some(0));
+        ended(&wb, 0, 0);
+        assert_eq!(rest(&wb), None);
     }
 }

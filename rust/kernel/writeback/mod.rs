@@ -3,12 +3,12 @@
 //! The writeback core: decisions, without the kernel types that they are about.
 //!
 //! Everything below this module is plain Rust on [`core`] alone. It says when a folio counts as a
-//! dirty dropbehind folio ([`account`]) and what of that is a mistake ([`residue`]), how a writer
-//! and the flusher of one `bdi_writeback` hand a request to each other ([`kick`]), what else may be
-//! done after a write ([`policy`]), and which buffers of its folio a write handles
-//! ([`buffer_walk`], on [`block_range`] and [`ring`]). The kernel's types come in through traits, so
-//! that the same files are compiled into the kernel and, on the host, under unit tests, property
-//! tests and a model checker.
+//! dirty dropbehind folio ([`account`]), how a writer and the flusher of one `bdi_writeback` hand a
+//! request to each other ([`kick`]), what the flusher does with it ([`round`]), what else may be done
+//! after a write ([`policy`]), and which buffers of its folio a write handles ([`buffer_walk`], on
+//! [`block_range`] and [`ring`]). The kernel's types come in through traits, so that the same files
+//! are compiled into the kernel and, on the host, under unit tests, property tests and a model
+//! checker.
 
 #![forbid(unsafe_code)]
 
@@ -18,5 +18,5 @@ pub mod block_range;
 pub mod buffer_walk;
 pub mod kick;
 pub mod policy;
-pub mod residue;
 pub mod ring;
+pub mod round;

@@ -18,19 +18,16 @@ LARGE = 64 * KIB
 PIECES = (LARGE, PAGE) * 2
 """What is written at once, and is a folio: compaction ends early at a large one of ext4 that is dirty."""
 
-KPF_COUNTED = 1 << 42
-"""The Rust core's flag of a folio that is counted: PG_arch_3."""
+KPF_DIRTY = 1 << 4
 
 
-def counted_frames() -> set[int]:
-    """The page frames that the Rust core has counted; the C core does not say which it has."""
-    if core() == "c":
-        return set()
+def dirty_frames() -> set[int]:
+    """The page frames that are dirty: those of this writer, who is alone."""
     flags = array.array("Q")
     with open("/proc/kpageflags", "rb", buffering=0) as kpageflags:
         while some := kpageflags.read(MIB):
             flags.frombytes(some)
-    return {frame for frame, of_it in enumerate(flags) if of_it & KPF_COUNTED}
+    return {frame for frame, of_it in enumerate(flags) if of_it & KPF_DIRTY}
 
 
 def compact() -> None:
@@ -59,9 +56,9 @@ def migration() -> Verdict:
             with opened(root / "file") as fd, opened(root / "between") as between:
                 for piece in PIECES:
                     dirty(fd, between, piece)
-                    frames = counted_frames()
+                    frames = dirty_frames()
                     compact()
-                    own += len(counted_frames() - frames)
+                    own += len(dirty_frames() - frames)
                     if core() == "rust":
                         counted = settled_counter()
                         kept &= counted[0] == counted[1] > 0
@@ -70,7 +67,7 @@ def migration() -> Verdict:
                     kept &= end[0] == 0
         moved = migrated() - before
         tried(own if core() == "rust" else moved, f"pages that are moved, of {kind}")
-        whose = f", {own} of them counted, then {told(counted)}" if core() == "rust" else ""
+        whose = f", {own} of them dirty, then {told(counted)}" if core() == "rust" else ""
         figures.append(f"{kind} {moved} pages moved{whose}, in the end {told(end)}")
     return Verdict(kept, "; ".join(figures))
 

@@ -30,7 +30,6 @@ NUMBER = r"(0|[1-9]\d{0,13})"
 """No kernel pointer has so few digits, in whatever base."""
 SHOWN = {
     "core": r"(rust|c)\n",
-    "healed": rf"{NUMBER}\n",
     "policy": rf"({NAMES})\n",
     "dontcache_dirty": rf"((\d+:\d+|[a-z0-9]+-\d+) {NUMBER} {NUMBER}\n)+",
     "micro": rf"([a-z_]+ -?{NUMBER}\n)+",
@@ -38,14 +37,13 @@ SHOWN = {
 }
 MODES = {
     "core": 0o400,
-    "healed": 0o400,
     "policy": 0o600,
     "dontcache_dirty": 0o400,
     "micro": 0o600,
     "micro_bios": 0o400,
 }
 READ_ONLY = tuple(name for name, mode in MODES.items() if mode == 0o400)
-STILL = ("core", "healed", "policy", "dontcache_dirty")
+STILL = ("core", "policy", "dontcache_dirty")
 """What shows the same twice as long as nobody writes."""
 
 BINARY = random.Random(7).randbytes(PAGE)

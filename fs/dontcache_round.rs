@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The round: what the flusher calls, where fs-writeback.c has hooks.
+
+use crate::dontcache_policy as policy;
+use kernel::{
+    bindings,
+    ffi::{
+        c_int,
+        c_long,
+        c_ulong, //
+    },
+    flusher::{
+        Flusher,
+        Lists, //
+    },
+    fs::AddressSpace,
+    prelude::*,
+    writeback::{
+        kick::{
+            consume,
+            ended,
+            rest, //
+        },
+        round::{
+            round,
+            Purpose, //
+        }, //
+    }, //
+};
+
+/// Serves what was asked for, if anything was, and returns how many pages it has written.
+fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
+    let wb = flusher.wb();
+    let Some(budget) = consume(wb) else {
+        return 0;
+    };
+    let written = round(&mut flusher, budget, purpose);
+    if policy::is_kick() {
+        ended(wb, budget, written);
+    }
+    written
+}
+
+/// What the flusher does for a kick. Returns how many pages that were.
+///
+/// # Safety
+///
+/// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_long {
+    // SAFETY: The caller promises the flusher's context.
+    serve(unsafe { Flusher::assume_running(wb) }, Purpose::Alone) as c_long
+}
+
+/// The same between two portions of `work`, which is for what was dirtied before `dirtied_before`; or
+/// in front of another work or of what a rescuer does, where `work` is null. So neither many nor long
+/// works delay a kick.
+///
+/// # Safety
+///
+/// `wb` must point at a live wb, `work` at the work that its flusher does, or be null. The context
+/// must be that flusher's, without a lock.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_flush_beside(
+    wb: *mut bindings::bdi_writeback,
+    work: *mut bindings::wb_writeback_work,
+    dirtied_before: c_ulong,
+) {
+    if work.is_null() {
+        // SAFETY: The caller promises the flusher's context.
+        serve(unsafe { Flusher::assume_running(wb) }, Purpose::Beside);
+        return;
+    }
+    // SAFETY: The caller promises the flusher's context, and that it does this work.
+    let flusher = unsafe { Flusher::assume_running_beside(wb, work, dirtied_before) };
+    if !flusher.is_beside_sync() {
+        serve(flusher, Purpose::Alone);
+    } else if flusher.serves_beside_sync() {
+        serve(flusher, Purpose::Beside);
+    }
+}
+
+/// The flusher is about to rest. What is left for it to do is tried again.
+///
+/// # Safety
+///
+/// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
+    if !policy::is_kick() {
+        return;
+    }
+    // SAFETY: The caller promises the flusher's context.
+    let flusher = unsafe { Flusher::assume_running(wb) };
+    if let Some(milliseconds) = rest(flusher.wb()) {
+        flusher.run_again_in(milliseconds);
+    }
+}
+
+/// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of
+/// `sb` alone if that is not null. Returns how many inodes.
+///
+/// # Safety
+///
+/// `wb` must point at a live wb whose `list_lock` the caller holds, in its flusher's context.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_queue(
+    wb: *mut bindings::bdi_writeback,
+    sb: *mut bindings::super_block,
+    dirtied_before: c_ulong,
+) -> c_int {
+    // SAFETY: The caller promises the lock.
+    let mut lists = unsafe { Lists::assume_locked(wb) };
+    lists.queue_older(sb, dirtied_before) as c_int
+}
+
+/// The inode of `mapping` has got into the lists of `wb`, where it may belong into `b_dontcache`.
+///
+/// # Safety
+///
+/// `mapping` must point at the page cache of an inode, in the lists of the live `wb`. The caller must
+/// hold the `list_lock` of `wb` and the lock of the inode.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_switched(
+    mapping: *mut bindings::address_space,
+    wb: *mut bindings::bdi_writeback,
+) {
+    // SAFETY: The caller promises the lock, and a live page cache.
+    let (mut lists, cache) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
+    lists.adopt(cache.host());
+}
+
+/// Whether the inode of `mapping`, which gets into another list, belongs into `b_dontcache`.
+///
+/// # Safety
+///
+/// `mapping` must point at the page cache of an inode, neither freed during the call. The caller must
+/// hold the `list_lock` of the inode's wb, and not the lock of the page cache.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_keeps(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: The caller promises a live page cache.
+    let cache = unsafe { AddressSpace::from_raw(mapping) };
+    cache.keep_dontcache_listed()
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How a dropbehind folio becomes dirty and clean, included by page-writeback.c
+ * alone: see rust/kernel/writeback/account.rs for what that is good for.
+ */
+#ifdef CONFIG_RUST_WRITEBACK
+
+/*
+ * As __folio_mark_dirty(), but makes @folio dirty itself, under the lock, and
+ * says whether it was not.
+ */
+static bool rust_dirty_dropbehind(struct folio *folio,
+				  struct address_space *mapping, int warn)
+{
+	unsigned long flags;
+	bool newly_dirty;
+
+	/* What is written comes before, as in mark_buffer_dirty(). */
+	smp_mb();
+	if (folio_test_dirty(folio))
+		return false;
+	xa_lock_irqsave(&mapping->i_pages, flags);
+	newly_dirty = !folio_test_set_dirty(folio);
+	if (newly_dirty && folio->mapping) {	/* Race with truncate? */
+		WARN_ON_ONCE(warn && !folio_test_uptodate(folio));
+		folio_account_dirtied(folio, mapping);
+		if (folio_test_dropbehind(folio) && mapping_can_writeback(mapping))
+			rust_dontcache_dirtied(mapping,
+					       inode_to_wb(mapping->host),
+					       folio_nr_pages(folio));
+		__xa_set_mark(&mapping->i_pages, folio->index,
+			      PAGECACHE_TAG_DIRTY);
+	}
+	xa_unlock_irqrestore(&mapping->i_pages, flags);
+	return newly_dirty;
+}
+
+/* For mark_buffer_dirty(). @folio has no page cache if it was truncated. */
+struct address_space *rust_dirty_buffers_folio(struct folio *folio)
+{
+	struct address_space *mapping = folio->mapping;
+
+	if (mapping && rust_dirty_dropbehind(folio, mapping, 0))
+		return mapping;
+	return NULL;
+}
+
+/* As filemap_dirty_folio(). */
+static bool rust_filemap_dirty_folio(struct address_space *mapping,
+				     struct folio *folio)
+{
+	if (!rust_dirty_dropbehind(folio, mapping, !folio_test_private(folio)))
+		return false;
+	__mark_inode_dirty(mapping->host, I_DIRTY_PAGES);
+	return true;
+}
+
+/*
+ * Makes @folio clean, and says whether it was dirty; and in @dropbehind, whether
+ * it was dropbehind at that moment. An ordinary folio never becomes one.
+ */
+static __always_inline bool rust_folio_test_clear_dirty(struct folio *folio,
+							bool *dropbehind)
+{
+	unsigned long flags;
+
+	*dropbehind = false;
+	if (!rust_writeback_active() || !folio_test_dropbehind(folio))
+		return folio_test_clear_dirty(folio);
+	flags = atomic_long_fetch_andnot(BIT(PG_dirty),
+					 (atomic_long_t *)folio_flags(folio, 0));
+	*dropbehind = flags & BIT(PG_dropbehind);
+	return flags & BIT(PG_dirty);
+}
+
+/* The lock of a page cache, unless a section of the wb has taken it. */
+struct rust_pages_lock {
+	struct address_space *mapping;
+	unsigned long flags;
+};
+
+static struct rust_pages_lock
+rust_lock_pages(struct folio *folio, struct address_space *mapping,
+		const struct wb_lock_cookie *cookie)
+{
+	struct rust_pages_lock lock = {};
+
+	if (rust_writeback_active() && folio_test_dropbehind(folio) &&
+	    !cookie->locked) {
+		lock.mapping = mapping;
+		xa_lock_irqsave(&mapping->i_pages, lock.flags);
+	}
+	return lock;
+}
+
+static void rust_unlock_pages(struct rust_pages_lock *lock)
+{
+	if (lock->mapping)
+		xa_unlock_irqrestore(&lock->mapping->i_pages, lock->flags);
+}
+
+#else /* CONFIG_RUST_WRITEBACK */
+
+static inline bool rust_filemap_dirty_folio(struct address_space *mapping,
+					    struct folio *folio)
+{
+	return false;
+}
+
+static __always_inline bool rust_folio_test_clear_dirty(struct folio *folio,
+							bool *dropbehind)
+{
+	*dropbehind = false;
+	return folio_test_clear_dirty(folio);
+}
+
+struct rust_pages_lock {
+};
+
+static inline struct rust_pages_lock
+rust_lock_pages(struct folio *folio, struct address_space *mapping,
+		const struct wb_lock_cookie *cookie)
+{
+	return (struct rust_pages_lock) {};
+}
+
+static inline void rust_unlock_pages(struct rust_pages_lock *lock)
+{
+}
+
+#endif /* CONFIG_RUST_WRITEBACK */
+
+DEFINE_CLASS(rust_pages_lock, struct rust_pages_lock, rust_unlock_pages(&_T),
+	     rust_lock_pages(folio, mapping, cookie),
+	     struct folio *folio, struct address_space *mapping,
+	     const struct wb_lock_cookie *cookie)

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The flusher's round: what is written for a kick, and what follows.
+//!
+//! A wb keeps its inodes that have dirty dropbehind pages in a queue of their own (`b_dontcache`). What
+//! comes to it goes to its end; a round takes from its front, so that no inode that is dirtied all the
+//! time keeps another one waiting. A round
+//!
+//! - costs what it writes: it looks at inodes of the queue only, and at few pages of each;
+//! - writes in portions, and ends after one if somebody else waits for the flusher;
+//! - leaves alone what others have queued, and, beside work for `sync()`, what that has to write: an
+//!   inode whose time changes before the sync has come to it would be missed;
+//! - holds the lock of the lists for [`INODES`] inodes and [`LOOKS`] pages of each at a time.
+//!
+//! What it leaves is tried again: soon, or at leisure if nothing of it could be written.
+//!
+//! Times are in milliseconds, pages are those of the page cache.
+
+/// Pages that are written before a round looks who waits, if they can be.
+pub const PORTION: i64 = 1024;
+
+/// Inodes that are queued while the lists are locked.
+pub const INODES: usize = 32;
+
+/// Dirty folios of an inode that are looked at in search of one that is dropbehind. With more than
+/// these, the inode is believed to have one.
+pub const LOOKS: usize = 64;
+
+/// Times in a row that nothing of what was queued could be written, before a round rests.
+pub const FRUITLESS: usize = 32;
+
+/// How long what a round has left may wait.
+pub const AGAIN_MS: u32 = 100;
+
+/// The same where none of it could be written, as after a shutdown of the file system.
+pub const STUCK_MS: u32 = 1000;
+
+/// For how long no other kick is served within work for `sync()`, for which somebody waits.
+pub const IN_SYNC_MS: u32 = 1000;
+
+/// What an inode of the queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Has {
+    /// No dirty dropbehind folio.
+    Nothing,
+    /// So many dirty folios that one of them may be dropbehind.
+    Maybe,
+    /// A dirty dropbehind folio.
+    Dropbehind,
+}
+
+/// The next inode of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is this round's, and has this.
+    Ours(Has),
+    /// The sync beside which this round runs is to write it.
+    OfSync,
+}
+
+/// What [`Lists::write`] has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Pages that were written.
+    pub pages: i64,
+    /// Whether anything was done, if only that an inode was found to be clean.
+    pub progress: bool,
+}
+
+/// The lists of a wb, locked.
+pub trait Lists {
+    /// Sets aside what other work has queued. It keeps its order.
+    fn park(&mut self);
+
+    /// Looks at the next inode, and at `looks` of its dirty folios at most. None if there is none.
+    fn next(&mut self, looks: usize) -> Option<Next>;
+
+    /// Queues the next inode for [`Self::write`]: behind those queued before, and `sure` ones in
+    /// front of the others.
+    fn queue_next(&mut self, sure: bool);
+
+    /// Puts the next inode, which has nothing, among the ordinary dirty ones of its time.
+    fn release_next(&mut self);
+
+    /// Leaves the next inode to the sync, which has to write it.
+    fn hand_over_next(&mut self);
+
+    /// Writes what is queued, `pages` of it and at least one portion of an inode. Unlocks the lists
+    /// meanwhile. What is still dirty afterwards is at the end of the list where it belongs.
+    fn write(&mut self, pages: i64) -> Written;
+
+    /// Puts what is queued and was not reached back to the front, in its order.
+    fn unqueue(&mut self);
+}
+
+/// The flusher of a wb.
+pub trait Flusher {
+    /// Its lists, while they are locked.
+    type Lists<'a>: Lists
+    where
+        Self: 'a;
+
+    /// Locks the lists.
+    fn lock_lists(&mut self) -> Self::Lists<'_>;
+
+    /// Whether somebody has queued work.
+    fn others_wait(&self) -> bool;
+}
+
+/// What a round is for, by what it may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The flusher has nothing else to do, or what it does may wait.
+    Alone,
+    /// Others wait already: a work is next, the flusher is a rescuer, or works for `sync()`.
+    Beside,
+}
+
+/// What [`queue`] has found.
+struct Queued {
+    /// Something is to be written.
+    some: bool,
+    /// There may be more than was looked at.
+    more: bool,
+}
+
+fn queue(lists: &mut impl Lists) -> Queued {
+    let mut some = false;
+    for _ in 0..INODES {
+        match lists.next(LOOKS) {
+            None => return Queued { some, more: false },
+            Some(Next::Ours(Has::Nothing)) => lists.release_next(),
+            Some(Next::Ours(has)) => {
+                lists.queue_next(has == Has::Dropbehind);
+                some = true;
+            }
+            Some(Next::OfSync) => lists.hand_over_next(),
+        }
+    }
+    Queued { some, more: true }
+}
+
+/// Writes `budget` pages of the inodes that have dirty dropbehind pages: the exact count when the
+/// round begins, so that a writer who goes on does not keep the flusher. Returns how many it has
+/// written.
+///
+/// With a budget of nothing it only releases inodes that have nothing to be written.
+pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> i64 {
+    let mut left = budget.max(0);
+    let mut fruitless = 0;
+    loop {
+        let mut lists = flusher.lock_lists();
+        lists.park();
+        let queued = queue(&mut lists);
+        let mut progress = queued.more;
+        if queued.some {
+            progress = left > 0;
+            if progress {
+                let written = lists.write(left.min(PORTION));
+                left = left.saturating_sub(written.pages);
+                progress = written.progress;
+            }
+            lists.unqueue();
+        }
+        drop(lists);
+
+        fruitless = if progress { 0 } else { fruitless + 1 };
+        if left <= 0 && queued.some
+            || !progress && (!queued.more || fruitless >= FRUITLESS)
+            || purpose == Purpose::Beside
+            || flusher.others_wait()
+        {
+            return budget.max(0).saturating_sub(left);
+        }
+    }
+}

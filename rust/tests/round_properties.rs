@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Rounds over random inodes, beside random work: nobody starves, nobody's inodes are touched, and a
+//! round costs what it writes.
+
+#![cfg(not(loom))]
+
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use writeback::round::{
+    round, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES, LOOKS, PORTION,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+struct Inode {
+    id: usize,
+    dropbehind: i64,
+    /// Ordinary dirty pages, which lie in front of the others.
+    ordinary: i64,
+    /// Somebody else writes it.
+    busy: bool,
+    dirtied: u64,
+    of_sync: bool,
+}
+
+impl Inode {
+    fn has(&self, looks: usize) -> Has {
+        if self.ordinary >= looks as i64 {
+            Has::Maybe
+        } else if self.dropbehind > 0 {
+            Has::Dropbehind
+        } else {
+            Has::Nothing
+        }
+    }
+}
+
+/// The lists of a wb. The last inode of each is the next.
+#[derive(Clone, Debug, Default)]
+struct Wb {
+    dontcache: VecDeque<Inode>,
+    dirty: VecDeque<Inode>,
+    io: VecDeque<Inode>,
+    more_io: VecDeque<Inode>,
+    /// How many inodes were found in the end of `more_io`, by who parked them.
+    others: usize,
+    sure: usize,
+    works: usize,
+    /// What the model has seen.
+    written: Vec<usize>,
+    looks: usize,
+    longest_hold: usize,
+    largest_write: i64,
+    writes: usize,
+    /// In which write somebody queues work.
+    work_comes: Option<usize>,
+}
+
+impl Flusher for Wb {
+    type Lists<'a> = &'a mut Wb;
+
+    fn lock_lists(&mut self) -> &mut Wb {
+        self.looks = 0;
+        self
+    }
+
+    fn others_wait(&self) -> bool {
+        self.works > 0
+    }
+}
+
+impl Lists for &mut Wb {
+    fn park(&mut self) {
+        assert_eq!(self.sure, 0);
+        let parked: Vec<_> = self.io.drain(..).collect();
+        self.others += parked.len();
+        self.more_io.extend(parked);
+    }
+
+    fn next(&mut self, looks: usize) -> Option<Next> {
+        let next = self.dontcache.back()?.clone();
+        self.looks += looks;
+        self.longest_hold = self.longest_hold.max(self.looks);
+        Some(if next.of_sync {
+            Next::OfSync
+        } else {
+            Next::Ours(next.has(looks))
+        })
+    }
+
+    fn queue_next(&mut self, sure: bool) {
+        let inode = self.dontcache.pop_back().unwrap();
+        assert!(!inode.of_sync, "taken from a sync");
+        if sure {
+            let place = self.io.len() - self.sure;
+            self.io.insert(place, inode);
+            self.sure += 1;
+        } else {
+            self.io.push_front(inode);
+        }
+    }
+
+    fn release_next(&mut self) {
+        let inode = self.dontcache.pop_back().unwrap();
+        let newer = self
+            .dirty
+            .iter()
+            .position(|other| other.dirtied <= inode.dirtied);
+        let place = newer.unwrap_or(self.dirty.len());
+        self.dirty.insert(place, inode);
+    }
+
+    fn hand_over_next(&mut self) {
+        let inode = self.dontcache.pop_back().unwrap();
+        self.more_io.push_front(inode);
+    }
+
+    fn write(&mut self, pages: i64) -> Written {
+        self.sure = 0;
+        self.looks = 0;
+        self.largest_write = self.largest_write.max(pages);
+        let mut left = pages;
+        let mut progress = false;
+        while let Some(mut inode) = self.io.pop_back() {
+            if inode.busy {
+                self.dontcache.push_front(inode);
+                continue;
+            }
+            let all = inode.ordinary + inode.dropbehind;
+            let chunk = all.min(left.max(1));
+            let ordinary = chunk.min(inode.ordinary);
+            inode.ordinary -= ordinary;
+            inode.dropbehind -= chunk - ordinary;
+            left -= chunk;
+            progress = true;
+            self.written.push(inode.id);
+            match inode.has(LOOKS) {
+                Has::Nothing if inode.ordinary == 0 => {}
+                Has::Nothing => self.dirty.push_front(inode),
+                _ => self.dontcache.push_front(inode),
+            }
+            if left <= 0 {
+                break;
+            }
+        }
+        self.writes += 1;
+        if self.work_comes == Some(self.writes) {
+            self.works += 1;
+        }
+        Written {
+            pages: pages - left,
+            progress,
+        }
+    }
+
+    fn unqueue(&mut self) {
+        self.sure = 0;
+        let rest: Vec<_> = self.io.drain(..).collect();
+        self.dontcache.extend(rest);
+    }
+}
+
+impl Wb {
+    fn count(&self) -> i64 {
+        let lists = [&self.dontcache, &self.dirty, &self.io, &self.more_io];
+        let inodes = lists.into_iter().flatten();
+        inodes.map(|inode| inode.dropbehind).sum()
+    }
+
+    fn check_costs(&self) {
+        assert!(self.longest_hold <= (INODES + 1) * LOOKS, "a long hold");
+        assert!(self.largest_write <= PORTION, "a large portion");
+        assert!(self.io.is_empty(), "something stayed queued");
+    }
+}
+
+fn inodes(max: usize) -> impl Strategy<Value = Vec<Inode>> {
+    let inode = (
+        0..3000i64,
+        0..200i64,
+        prop::bool::weighted(0.2),
+        0..50u64,
+        any::<bool>(),
+    );
+    prop::collection::vec(inode, 0..max).prop_map(|all| {
+        let inode = |(id, (dropbehind, ordinary, busy, dirtied, of_sync))| Inode {
+            id,
+            dropbehind: dropbehind % 40 * (dropbehind % 3),
+            ordinary,
+            busy,
+            dirtied,
+            of_sync,
+        };
+        all.into_iter().enumerate().map(inode).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    /// Whoever waits, waits for a portion.
+    #[test]
+    fn a_work_that_comes_waits_for_a_portion(
+        inodes in inodes(300), comes in 1..5usize, budget in 0..100_000i64,
+    ) {
+        let mut wb = Wb { dontcache: inodes.into(), work_comes: Some(comes), ..Wb::default() };
+        wb.dontcache.iter_mut().for_each(|inode| inode.of_sync = false);
+        round(&mut wb, budget, Purpose::Alone);
+        wb.check_costs();
+        prop_assert!(wb.writes <= comes, "{} writes", wb.writes);
+
+        wb.works = 1;
+        let writes = wb.writes;
+        round(&mut wb, budget, Purpose::Alone);
+        prop_assert!(wb.writes <= writes + 1, "more than a portion before the work");
+    }
+
+    #[test]
+    fn beside_others_there_is_one_portion(inodes in inodes(300), budget in 0..100_000i64) {
+        let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
+        round(&mut wb, budget, Purpose::Beside);
+        wb.check_costs();
+        prop_assert!(wb.writes <= 1);
+    }
+
+    /// What others have queued stays queued, in its order; what a sync is to write is left to it, with
+    /// its time; and what has nothing for a kick is put among the ordinary inodes of its time.
+    #[test]
+    fn others_inodes_are_left_alone(
+        ours in inodes(100), queued in inodes(20), dirty in inodes(50), budget in 0..10_000i64,
+    ) {
+        let mut dirty = dirty;
+        dirty.sort_by_key(|inode| std::cmp::Reverse(inode.dirtied));
+        dirty.iter_mut().for_each(|inode| inode.id += 1000);
+        let mut wb = Wb {
+            dontcache: ours.clone().into(),
+            io: queued.clone().into(),
+            dirty: dirty.into(),
+            ..Wb::default()
+        };
+        round(&mut wb, budget, Purpose::Alone);
+        wb.check_costs();
+        let parked: Vec<_> = wb.more_io.iter().filter(|inode| queued.contains(inode)).cloned().collect();
+        prop_assert!(parked.len() >= queued.len());
+        for inode in ours.iter().filter(|inode| inode.of_sync) {
+            prop_assert!(!wb.written.contains(&inode.id));
+            prop_assert!(wb.more_io.contains(inode) || wb.dontcache.contains(inode));
+        }
+        let nothing = |inode: &&Inode| !inode.of_sync && inode.has(LOOKS) == Has::Nothing;
+        for inode in ours.iter().filter(nothing) {
+            prop_assert!(!wb.written.contains(&inode.id), "foreign pages");
+            prop_assert!(wb.dirty.contains(inode) || wb.dontcache.contains(inode));
+        }
+        prop_assert!(wb.written.iter().all(|id| *id < 1000));
+    }
+
+    /// With its exact count a round leaves nothing but what somebody else has, or what ordinary pages
+    /// have used up the budget in front of.
+    #[test]
+    fn a_round_writes_all_that_it_can(inodes in inodes(300)) {
+        let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
+        wb.dontcache.iter_mut().for_each(|inode| {
+            inode.of_sync = false;
+            inode.ordinary = 0;
+        });
+        let count = wb.count();
+        let busy: i64 = wb.dontcache.iter().filter(|i| i.busy).map(|i| i.dropbehind).sum();
+        let written = round(&mut wb, count, Purpose::Alone);
+        wb.check_costs();
+        prop_assert_eq!(written, count - busy);
+        prop_assert_eq!(wb.count(), busy);
+        prop_assert!(wb.writes <= (count / PORTION) as usize + 300 / INODES + 1 + FRUITLESS);
+    }
+
+    /// Writers dirty some inodes again all the time. Each inode that waits is written before any that
+    /// came after it is written twice.
+    #[test]
+    fn nobody_starves(again in prop::collection::vec(0..40usize, 1..400)) {
+        let inode = |id| Inode {
+            id, dropbehind: 700, ordinary: 0, busy: false, dirtied: 0, of_sync: false,
+        };
+        let mut wb = Wb { dontcache: (0..40).map(inode).collect(), ..Wb::default() };
+        let mut waits = [0usize; 40];
+        for chunk in again.chunks(3) {
+            wb.written.clear();
+            round(&mut wb, 2000, Purpose::Alone);
+            for id in 0..40 {
+                let waiting = wb.dontcache.iter().any(|inode| inode.id == id);
+                let served = wb.written.contains(&id);
+                waits[id] = if waiting && !served { waits[id] + 1 } else { 0 };
+                // 40 inodes of 700 pages, 2000 pages a round.
+                prop_assert!(waits[id] <= 40 * 700 / 2000 + 2, "{} waits", id);
+            }
+            for &id in chunk {
+                match wb.dontcache.iter_mut().find(|inode| inode.id == id) {
+                    Some(inode) => inode.dropbehind = 700,
+                    None => wb.dontcache.push_front(inode(id)),
+                }
+            }
+        }
+    }
+
+    /// Where nothing is counted, stale inodes go, and nothing is written.
+    #[test]
+    fn without_a_budget_nothing_is_written(inodes in inodes(100)) {
+        let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
+        wb.dontcache.iter_mut().for_each(|inode| {
+            inode.dropbehind = 0;
+            inode.ordinary %= LOOKS as i64;
+            inode.of_sync = false;
+        });
+        prop_assert_eq!(round(&mut wb, 0, Purpose::Alone), 0);
+        prop_assert!(wb.dontcache.is_empty());
+        prop_assert!(wb.written.is_empty());
+        wb.check_costs();
+    }
+}
