@@ -2,6 +2,7 @@
 
 //! The buffer walks: what `fs/buffer.c` and file systems call.
 
+use core::ptr::NonNull;
 use kernel::{
     bindings,
     buffer_head::{
@@ -12,7 +13,6 @@ use kernel::{
     ffi::{
         c_int,
         c_uint,
-        c_ulong,
         c_void, //
     },
     folio::LockedFolio,
@@ -176,34 +176,21 @@ unsafe fn prepare(
     }
 }
 
-/// The memory that [`rust_index_buffers`] needs for the new buffers of a folio, in bytes. Zero for
-/// a few buffers, which have no index.
+/// Indexes the new buffers of a folio, so that a write finds its first one at once. Nothing to do for
+/// a few, or where there is no memory for it: those are walked.
 ///
 /// # Safety
 ///
-/// `head` must point at the first of the buffers, which nobody else knows.
-#[export]
-pub unsafe extern "C" fn rust_buffer_index_size(
-    head: *mut bindings::buffer_head,
-    folio_size: usize,
-) -> usize {
-    // SAFETY: The caller promises the same.
-    unsafe { buffer_head::index_size(head, folio_size) }
-}
-
-/// Indexes the new buffers of a folio, so that a write finds its first one at once.
-///
-/// # Safety
-///
-/// - `head` must point at the first of the buffers, which are linked, and which nobody else knows;
-/// - `index` must point at as much memory as [`rust_buffer_index_size`] says, not zero, which is
-///   freed with the first buffer.
+/// `head` must be null, or point at the first of as many linked buffers as the folio has blocks of
+/// their size, which nobody else knows. `gfp` must be what they were allocated with.
 #[export]
 pub unsafe extern "C" fn rust_index_buffers(
     head: *mut bindings::buffer_head,
     folio_size: usize,
-    index: *mut c_ulong,
+    gfp: bindings::gfp_t,
 ) {
-    // SAFETY: The caller promises the same.
-    unsafe { buffer_head::index_buffers(head, folio_size, index) };
+    if let Some(head) = NonNull::new(head) {
+        // SAFETY: The caller promises the same, and there are buffers.
+        unsafe { buffer_head::index_buffers(head, folio_size, gfp) };
+    }
 }

@@ -39,26 +39,14 @@ void rust_block_commit_write(struct folio *folio, size_t from, size_t to);
 int rust_write_begin(struct folio *folio, loff_t pos, unsigned int len,
 		     get_block_t *get_block, void *private,
 		     const struct rust_write_begin_ops *ops);
-size_t rust_buffer_index_size(struct buffer_head *head, size_t folio_size);
-void rust_index_buffers(struct buffer_head *head, size_t folio_size,
-			unsigned long *index);
+void rust_index_buffers(struct buffer_head *head, size_t folio_size, gfp_t gfp);
 
-/* Where there is no memory for an index, the buffers are walked. */
+/* @head is NULL where a block is larger than @folio. */
 static inline void rust_index_new_buffers(struct folio *folio,
 					  struct buffer_head *head, gfp_t gfp)
 {
-	unsigned long *index;
-	size_t size;
-
-	if (!rust_writeback_active())
-		return;
-	size = rust_buffer_index_size(head, folio_size(folio));
-	if (!size)
-		return;
-	gfp &= ~(__GFP_NOFAIL | __GFP_MOVABLE);
-	index = kmalloc(size, gfp | __GFP_NORETRY | __GFP_NOWARN);
-	if (index)
-		rust_index_buffers(head, folio_size(folio), index);
+	if (rust_writeback_active())
+		rust_index_buffers(head, folio_size(folio), gfp);
 }
 
 /* The index goes with the first buffer; other buffers have none. */

@@ -165,6 +165,19 @@ static void the_c_core_makes_none(struct kunit *test)
 	put_folio(folio);
 }
 
+/* A bitmap file of md may ask for that, on a file system of large blocks. */
+static void a_block_beyond_the_folio_has_no_buffer(struct kunit *test)
+{
+	struct folio *folio = locked_folio(test, 0);
+
+	for (int core = 0; core < NR_CORES; core++) {
+		set_core(core);
+		KUNIT_EXPECT_NULL(test, folio_alloc_buffers(folio, 2 * PAGE_SIZE,
+							    GFP_KERNEL));
+	}
+	put_folio(folio);
+}
+
 static enum core core_before;
 
 static int buffer_index_init(struct kunit *test)
@@ -186,6 +199,7 @@ static struct kunit_case buffer_index_cases[] = {
 	KUNIT_CASE(without_an_index),
 	KUNIT_CASE(nothing_is_left_over),
 	KUNIT_CASE(the_c_core_makes_none),
+	KUNIT_CASE(a_block_beyond_the_folio_has_no_buffer),
 	{}
 };
 

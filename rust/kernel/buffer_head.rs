@@ -36,9 +36,11 @@ use crate::{
     }, //
 };
 use core::{
-    mem::size_of,
     ops::Range,
-    ptr::NonNull,
+    ptr::{
+        null,
+        NonNull, //
+    },
     slice, //
 };
 
@@ -374,50 +376,61 @@ impl<'a> BufferRing<'a> {
     }
 }
 
-/// The memory that [`index_buffers`] needs for the buffers of a folio, the first of which is
-/// `head`, in bytes. Zero for a few buffers, which have no index.
-///
-/// # Safety
-///
-/// `head` must point at a buffer that nobody else knows.
-pub unsafe fn index_size(head: *mut bindings::buffer_head, folio_size: usize) -> usize {
-    // SAFETY: The caller promises a buffer.
-    let blocks = blocks(folio_size, unsafe { (*head).b_size });
-    match index_len(blocks) {
-        0 => 0,
-        len => len.wrapping_add(1).wrapping_mul(size_of::<usize>()),
-    }
-}
-
-/// Indexes the new buffers of a folio in `memory`, so that [`BufferRing::cursor`] need not visit
-/// those that it leaves out. Visits each once.
+/// Indexes the new buffers of a folio, so that [`BufferRing::cursor`] need not visit those that it
+/// leaves out. Visits each once. Does nothing for a few buffers, or where there is no memory for an
+/// index.
 ///
 /// The index is how many links it has, and the links.
 ///
+/// Context: that of the allocation of the buffers.
+///
 /// # Safety
 ///
-/// - `head` must point at the first of as many linked buffers as the folio has blocks, which nobody
-///   else knows;
-/// - `memory` must be valid for writes of [`index_size`] bytes, which are not zero, aligned as a
-///   `usize`, and live until the first buffer is freed.
+/// `head` must point at the first of as many linked buffers as the folio has blocks of their size,
+/// which nobody else knows. `gfp` must be what they were allocated with.
 pub unsafe fn index_buffers(
-    head: *mut bindings::buffer_head,
+    head: NonNull<bindings::buffer_head>,
     folio_size: usize,
-    memory: *mut usize,
+    gfp: bindings::gfp_t,
 ) {
     // SAFETY: Nobody else knows the buffers, and that is as good as their folio's lock.
-    let first = unsafe { BufferHead::from_raw(head) };
+    let first = unsafe { BufferHead::from_raw(head.as_ptr()) };
     let blocks = blocks(folio_size, first.size());
+    let len = index_len(blocks);
+    if len == 0 {
+        return;
+    }
+    let Some(memory) = index_memory(len.saturating_add(1), gfp) else {
+        return;
+    };
     // The last link is followed by nothing yet: the index ends before it.
     for (place, link) in (1..).zip(index(BufferLink(first), blocks)) {
-        // SAFETY: `index_size()` has room for all links, and one word more.
+        // SAFETY: The memory has room for `len` links, which are no more, and one word in front.
         unsafe { memory.add(place).cast::<BufferLink<'_>>().write(link) };
     }
-    // SAFETY: The same; and nobody else knows the buffers.
+    // SAFETY: The same; and nobody else knows the buffers. C frees the memory with the first one.
     unsafe {
-        memory.write(index_len(blocks));
-        (*head).b_index = memory;
+        memory.write(len);
+        (*head.as_ptr()).b_index = memory.as_ptr();
     }
+}
+
+/// Memory of so many words, which is for `kfree()`. It is not needed so badly that anybody should
+/// wait or be told, and cannot be moved.
+fn index_memory(words: usize, gfp: bindings::gfp_t) -> Option<NonNull<usize>> {
+    const NOT: u32 = 1 << bindings::___GFP_NOFAIL_BIT | 1 << bindings::___GFP_MOVABLE_BIT;
+    const TOO: u32 = 1 << bindings::___GFP_NORETRY_BIT | 1 << bindings::___GFP_NOWARN_BIT;
+    // SAFETY: There is nothing to reallocate, and whoever allocates buffers may allocate this.
+    let memory = unsafe {
+        bindings::krealloc_node_align(
+            null(),
+            words.saturating_mul(size_of::<usize>()),
+            align_of::<usize>(),
+            gfp & !NOT | TOO,
+            bindings::NUMA_NO_NODE,
+        )
+    };
+    NonNull::new(memory.cast())
 }
 
 /// How many blocks a folio has. Zero for a block size that is none, and no panic.
