@@ -7,16 +7,22 @@ use kernel::prelude::*;
 #[kunit_tests(rust_writeback_abstractions)]
 mod tests {
     use kernel::{
-        alloc::flags::GFP_KERNEL,
+        alloc::{
+            flags::GFP_KERNEL,
+            KBox, //
+        },
         backing_dev::{
             BdiWriteback,
+            WbRef,
             WbStat,
             WbState, //
         },
         bindings,
         error::Result,
         folio::Folio,
+        fs::Inode,
         page::Page,
+        percpu::InterruptsSaved,
         sync::aref::ARef,
         writeback::kick::{
             consume,
@@ -32,7 +38,8 @@ mod tests {
 
     /// A page is a folio of one page.
     fn folio_of(page: &Page) -> &Folio {
-        // SAFETY: `page` owns a reference on the page, for as long as it is borrowed.
+        // SAFETY: `page` owns a reference on the page, for as long as it is borrowed. It is new, and
+        // could be put into a page cache.
         unsafe { Folio::from_raw(page.as_ptr().cast()) }
     }
 
@@ -76,6 +83,25 @@ mod tests {
         assert_eq!(consume(wb), 0);
         wb.add_dontcache_dirty(-3);
         assert!(wb.test_and_clear(WbState::HasDirtyIo));
+        Ok(())
+    }
+
+    /// As where another guard has them off, or the section of another inode.
+    #[cfg(CONFIG_CGROUP_WRITEBACK)]
+    #[test]
+    fn waking_leaves_interrupts_off() -> Result {
+        let mut inode = KBox::<bindings::inode>::zeroed(GFP_KERNEL)?;
+        inode.i_wb = idle_wb().as_raw();
+        // SAFETY: It is all zeroes but for its wb, and that is what a section looks at.
+        let inode = unsafe { Inode::from_raw(&raw mut *inode) };
+        let wb = inode.wb_section().into_ref();
+        // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+        let off = unsafe { InterruptsSaved::new() };
+        wb.as_ref().map(WbRef::wakeup);
+        // SAFETY: Anybody may ask.
+        let still_off = unsafe { bindings::irqs_disabled() };
+        drop(off);
+        assert!(wb.is_some() && still_off);
         Ok(())
     }
 

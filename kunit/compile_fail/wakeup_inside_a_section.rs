@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0599
 
-//! Waking the flusher enables interrupts, which a section may have off.
+//! Waking the flusher takes a lock, which is not to nest in what a section holds.
 
 use kernel::fs::Inode;
 

@@ -46,3 +46,8 @@ __rust_helper void rust_helper_local_irq_enable(void)
 {
 	local_irq_enable();
 }
+
+__rust_helper bool rust_helper_irqs_disabled(void)
+{
+	return irqs_disabled();
+}

@@ -174,6 +174,21 @@ impl BdiWriteback {
     pub fn leave_dontcache(&self) {
         self.test_and_set(WbState::DontcacheLeft);
     }
+
+    /// [`WbRef::wakeup`] where interrupts are off. By way of the wb, so that the reference need not be
+    /// in memory.
+    #[cold]
+    fn wakeup_with_interrupts_off(&self) {
+        let wb = self.as_raw();
+        // SAFETY: As there; the lock is taken with interrupts off, and leaves them so.
+        unsafe {
+            bindings::spin_lock(&raw mut (*wb).work_lock);
+            if self.test(WbState::Registered) {
+                bindings::mod_delayed_work(bindings::bdi_wq, &raw mut (*wb).dwork, 0);
+            }
+            bindings::spin_unlock(&raw mut (*wb).work_lock);
+        }
+    }
 }
 
 impl kick::Wb for BdiWriteback {
@@ -294,7 +309,7 @@ impl<'a> WbSection<'a> {
 
     /// Ends the section and keeps the wb. None if the inode has none.
     ///
-    /// What sleeps, or takes locks that enable interrupts, can be done with the [`WbRef`].
+    /// What sleeps, or takes locks that are not to be held with the section's, is for the [`WbRef`].
     ///
     /// C counterpart: `wb_get()` and `unlocked_inode_to_wb_end()`.
     #[inline(always)]
@@ -344,8 +359,9 @@ unsafe impl Sync for WbRef<'_> {}
 impl WbRef<'_> {
     /// Wakes the flusher, if the device is still registered.
     ///
-    /// Context: any but hard interrupts, with interrupts enabled; so never inside a [`WbSection`],
-    /// and a `WbRef` comes into being only when its section has ended.
+    /// Leaves interrupts as they are: the caller may be in the section of another inode.
+    ///
+    /// Context: any but NMI.
     ///
     /// C counterpart: `wb_wakeup()`.
     #[inline(always)]
@@ -353,8 +369,13 @@ impl WbRef<'_> {
         let wb = self.wb.as_ptr();
         // SAFETY: The wb is live by the type invariants, so its lock is initialised. The lock
         // orders the test of the bit before the queueing: a wb that is shut down clears the bit
-        // under the lock first, and drains the work afterwards. `bdi_wq` lives forever.
+        // under the lock first, and drains the work afterwards. `bdi_wq` lives forever. Interrupts
+        // are turned on where they were on.
         unsafe {
+            // As a rule they are, and need not be saved.
+            if bindings::irqs_disabled() {
+                return (**self).wakeup_with_interrupts_off();
+            }
             bindings::spin_lock_irq(&raw mut (*wb).work_lock);
             if self.test(WbState::Registered) {
                 bindings::mod_delayed_work(bindings::bdi_wq, &raw mut (*wb).dwork, 0);
