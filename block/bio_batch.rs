@@ -18,7 +18,8 @@ use kernel::{
     cpu::CpuId,
     percpu::{
         InterruptsDisabled,
-        InterruptsSaved, //
+        InterruptsSaved,
+        PossibleCpu, //
     },
     prelude::*,
     sched,
@@ -139,7 +140,7 @@ pub unsafe extern "C" fn rust_bio_batch_arrived(from: *mut bindings::rust_bio_ba
 /// `cpu` must be off line and stay so, or be this one, and nobody else must call this for it.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_retire(cpu: u32) {
-    let Some(cpu) = CpuId::from_u32(cpu) else {
+    let Some(cpu) = CpuId::from_u32(cpu).and_then(PossibleCpu::new) else {
         return;
     };
     on_this_cpu(|own| {

@@ -7,9 +7,12 @@ use kernel::{
     bio::CompletedBio,
     bio_batch::{BioBatch, OwnBatch},
     buffer_head::BufferRing,
+    cpu::CpuId,
+    cpu_work::CpuWork,
     folio::{Folio, LockedFolio},
     fs::Inode,
-    percpu::{CpuPinned, InterruptsSaved},
+    percpu::{CpuPinned, InterruptsSaved, PossibleCpu},
+    workqueue::Queue,
     writeback::batch::Taken,
 };
 
@@ -56,4 +59,11 @@ pub fn proper_batch(bio: CompletedBio) {
 pub fn proper_share() -> *const BioBatch {
     let pinned = CpuPinned::new();
     core::ptr::from_ref(BioBatch::per_cpu().this(&pinned))
+}
+
+/// Looks at another CPU's share, and has it work, if there is such a CPU.
+pub fn proper_cpu(cpu: CpuId, work: &CpuWork, queue: &Queue) -> Option<*const BioBatch> {
+    let cpu = PossibleCpu::new(cpu)?;
+    work.queue_on(cpu, queue);
+    Some(core::ptr::from_ref(BioBatch::per_cpu().of(cpu)))
 }

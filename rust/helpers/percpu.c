@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/cpumask.h>
 #include <linux/irqflags.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
@@ -22,6 +23,11 @@ __rust_helper void *rust_helper_this_cpu_ptr(void __percpu *ptr)
 __rust_helper void *rust_helper_per_cpu_ptr(void __percpu *ptr, int cpu)
 {
 	return per_cpu_ptr(ptr, cpu);
+}
+
+__rust_helper bool rust_helper_cpu_possible(unsigned int cpu)
+{
+	return cpu_possible(cpu);
 }
 
 __rust_helper unsigned long rust_helper_local_irq_save(void)

@@ -12,11 +12,11 @@ use crate::{
         BioList,
         CompletedBio, //
     },
-    cpu::CpuId,
     cpu_work::CpuWork,
     percpu::{
         InterruptsOff,
-        PerCpu, //
+        PerCpu,
+        PossibleCpu, //
     },
     sched,
     sync::atomic::{
@@ -167,7 +167,7 @@ impl<'a> OwnBatch<'a> {
     ///
     /// `cpu` must be off line and stay so throughout, or be this one with interrupts off, and nobody
     /// else must call this for it.
-    pub unsafe fn retire(cpu: CpuId) -> BioList {
+    pub unsafe fn retire(cpu: PossibleCpu) -> BioList {
         // INVARIANT: The CPU does not use its batch, and nobody else does.
         let gone = OwnBatch {
             batch: BioBatch::per_cpu().of(cpu),
@@ -301,7 +301,7 @@ impl<'a> OwnBatch<'a> {
         let queue = unsafe { Queue::from_raw(bindings::rust_bio_batch_wq) };
         // SAFETY: The batch lives by its type's invariants, and its work with it.
         let work = unsafe { CpuWork::from_raw(&raw mut (*self.batch.as_raw()).work) };
-        work.queue_on(CpuId::current(), queue);
+        work.queue_on(PossibleCpu::current(), queue);
     }
 
     /// Has somebody [`look`](Self::look) in a tick's time, if nobody is to yet.

@@ -10,7 +10,7 @@
 
 use crate::{
     bindings,
-    cpu::CpuId,
+    percpu::PossibleCpu,
     types::Opaque,
     workqueue::Queue, //
 };
@@ -46,10 +46,10 @@ impl CpuWork {
     ///
     /// C counterpart: `queue_work_on()`.
     #[inline(always)]
-    pub fn queue_on(&self, cpu: CpuId, queue: &Queue) -> bool {
-        let (cpu, queue) = (cpu.as_u32() as i32, core::ptr::from_ref(queue));
-        // SAFETY: The work is live by the type invariants, the queue for it is borrowed, and it is
-        // transparent over what C calls a queue.
+    pub fn queue_on(&self, cpu: PossibleCpu, queue: &Queue) -> bool {
+        let (cpu, queue) = (cpu.as_i32(), core::ptr::from_ref(queue));
+        // SAFETY: The work is live by the type invariants, the queue for it is borrowed and is
+        // transparent over what C calls a queue, which has a share for each possible CPU.
         unsafe { bindings::queue_work_on(cpu, queue.cast_mut().cast(), self.0.get()) }
     }
 }

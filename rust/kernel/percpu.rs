@@ -159,6 +159,46 @@ unsafe impl StaysOnCpu for InterruptsSaved {}
 // SAFETY: As for `LocalInterruptDisabled`.
 unsafe impl StaysOnCpu for InterruptsDisabled {}
 
+/// A CPU that may ever be on line: it has a share of what each CPU has of its own.
+///
+/// A [`CpuId`] is a number below a bound, and below that there may be gaps.
+///
+/// # Invariants
+///
+/// The CPU is in `cpu_possible_mask`, which does not change once the kernel has booted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PossibleCpu(CpuId);
+
+impl PossibleCpu {
+    /// The CPU of this number, if it is possible.
+    ///
+    /// C counterpart: `cpu_possible()`.
+    pub fn new(cpu: CpuId) -> Option<Self> {
+        // SAFETY: By the invariants of `CpuId` the number is below the bound of the masks.
+        if unsafe { bindings::cpu_possible(cpu.as_u32()) } {
+            // INVARIANT: Just seen.
+            Some(Self(cpu))
+        } else {
+            None
+        }
+    }
+
+    /// The CPU that this code runs on: for as long as the context stays there.
+    ///
+    /// C counterpart: `raw_smp_processor_id()`.
+    #[inline(always)]
+    pub fn current() -> Self {
+        // INVARIANT: A CPU that runs is possible.
+        Self(CpuId::current())
+    }
+
+    /// The number, as C has it.
+    #[inline(always)]
+    pub fn as_i32(self) -> i32 {
+        self.0.into()
+    }
+}
+
 /// A variable of which each CPU has its own.
 ///
 /// # Invariants
@@ -195,8 +235,9 @@ impl<T: Sync> PerCpu<T> {
     ///
     /// C counterpart: `per_cpu_ptr()`.
     #[inline(always)]
-    pub fn of<'a>(&self, cpu: CpuId) -> &'a T {
-        // SAFETY: By the type invariants each CPU's share is valid and is never freed.
-        unsafe { &*bindings::per_cpu_ptr(self.0.cast(), cpu.as_u32() as i32).cast() }
+    pub fn of<'a>(&self, cpu: PossibleCpu) -> &'a T {
+        // SAFETY: By the type invariants the share of each possible CPU, as this is one, is valid
+        // and is never freed.
+        unsafe { &*bindings::per_cpu_ptr(self.0.cast(), cpu.as_i32()).cast() }
     }
 }
