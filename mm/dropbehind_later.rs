@@ -42,8 +42,8 @@ impl WorkItem for Leftover {
     type Pointer = Pin<KBox<Self>>;
 
     fn run(this: Pin<KBox<Self>>) {
-        if let Some(folio) = this.folio.try_lock() {
-            folio.end_dropbehind();
+        if let Some(guard) = this.folio.try_lock() {
+            guard.end_dropbehind();
         }
         this.tried.set(this.tried.get().wrapping_add(1));
         if this.is_left() && this.tried.get() < TRIES {
@@ -74,10 +74,10 @@ impl Leftover {
 ///
 /// # Safety
 ///
-/// `folio` must point at a folio that is not freed during the call.
+/// `folio` must point at a folio that is or was in a page cache and is not freed during the call.
 #[export]
 pub unsafe extern "C" fn rust_drop_later(folio: *mut bindings::folio) {
-    // SAFETY: The caller promises a live folio.
+    // SAFETY: The caller promises a live folio of a page cache.
     let folio: ARef<Folio> = unsafe { Folio::from_raw(folio) }.into();
     let leftover = KBox::pin_init(
         pin_init!(Leftover {

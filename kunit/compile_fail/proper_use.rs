@@ -67,3 +67,11 @@ pub fn proper_cpu(cpu: CpuId, work: &CpuWork, queue: &Queue) -> Option<*const Bi
     work.queue_on(cpu, queue);
     Some(core::ptr::from_ref(BioBatch::per_cpu().of(cpu)))
 }
+
+/// Ends dropbehind when nobody uses the buffers any more.
+pub fn proper_end(folio: &Folio) -> usize {
+    let guard = folio.lock();
+    let blocks = proper_walk(&guard);
+    guard.end_dropbehind();
+    blocks
+}

@@ -53,7 +53,10 @@ const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
 ///
 /// # Invariants
 ///
-/// Instances have a reference count above zero for as long as a reference to them exists.
+/// For as long as a reference to them exists instances have a reference count above zero, and are as
+/// the page cache has them: what they have as their mapping is the page cache of an inode, which is
+/// not freed while they are locked, or null if they are in none, as new ones are. (Neither anonymous
+/// memory nor slabs.)
 #[repr(transparent)]
 pub struct Folio(Opaque<bindings::folio>);
 
@@ -84,9 +87,12 @@ impl Folio {
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a folio whose reference count stays above zero for `'a`.
+    /// `ptr` must point at a folio that is in the page cache of an inode, was, or could be put there,
+    /// and whose reference count stays above zero for `'a`.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::folio) -> &'a Self {
+        // INVARIANT: The caller promises it: whoever removes a folio from a page cache has its lock,
+        // and leaves no mapping.
         // SAFETY: The caller promises a live folio for `'a`, and `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
@@ -264,7 +270,9 @@ impl LockedFolio {
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a folio whose lock the current context holds for the whole of `'a`.
+    /// `ptr` must point at a folio of which [`Folio::from_raw`] may make a reference, and whose lock
+    /// the current context holds for the whole of `'a`. It must not drop the folio meanwhile, which
+    /// frees its buffers.
     #[inline]
     pub unsafe fn assume_locked<'a>(ptr: *mut bindings::folio) -> &'a Self {
         // INVARIANT: The caller promises the lock for `'a`.
@@ -274,8 +282,7 @@ impl LockedFolio {
         folio
     }
 
-    /// What the folio has as its mapping. For a folio in the page cache of an inode it is that page
-    /// cache, which the lock keeps; for others it may be null, or no pointer at all.
+    /// The page cache that the folio is in, which the lock keeps, or null if it is in none.
     ///
     /// C counterpart: `folio->mapping`.
     #[inline]
@@ -332,18 +339,6 @@ impl LockedFolio {
         // SAFETY: The folio is live by the type invariants; the flag is set atomically.
         unsafe { bindings::folio_set_dropbehind(self.as_raw()) };
     }
-
-    /// Drops the folio from its page cache, if it is dropbehind, clean and nobody maps it. Keeps
-    /// dropbehind if somebody's use of the folio prevents that.
-    ///
-    /// Context: may sleep.
-    ///
-    /// C counterpart: `filemap_end_dropbehind()`.
-    #[inline]
-    pub fn end_dropbehind(&self) {
-        // SAFETY: The folio is live and locked by the type invariants.
-        unsafe { bindings::rust_end_dropbehind(self.as_raw()) };
-    }
 }
 
 /// The lock of a folio. Dropping it unlocks the folio.
@@ -357,12 +352,31 @@ pub struct FolioGuard<'a> {
     _not_send: NotThreadSafe,
 }
 
+impl FolioGuard<'_> {
+    /// Drops the folio from its page cache, if it is dropbehind, clean and nobody maps it, and unlocks
+    /// it. Keeps dropbehind if somebody's use of the folio prevents that.
+    ///
+    /// It takes the guard, from which the folio's buffers are borrowed: they are freed.
+    ///
+    /// Context: may sleep.
+    ///
+    /// C counterpart: `filemap_end_dropbehind()`.
+    #[inline]
+    pub fn end_dropbehind(self) {
+        // SAFETY: By the type invariants the folio is live, and its lock is this guard's: nobody has
+        // borrowed from it what is freed here. By the folio's own its mapping is what C takes it
+        // for.
+        unsafe { bindings::rust_end_dropbehind(self.folio.as_raw()) };
+    }
+}
+
 impl Deref for FolioGuard<'_> {
     type Target = LockedFolio;
 
     #[inline]
     fn deref(&self) -> &LockedFolio {
-        // SAFETY: By the type invariants the lock is held for as long as `self` is borrowed.
+        // SAFETY: By the type invariants the lock is held for as long as `self` is borrowed, and who
+        // drops the folio takes `self`.
         unsafe { LockedFolio::assume_locked(self.folio.as_raw()) }
     }
 }
