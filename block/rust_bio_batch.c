@@ -22,8 +22,7 @@ DEFINE_PER_CPU_ALIGNED(struct rust_bio_batch, rust_bio_batches);
 /* Reclaim may wait for these completions: it has a rescuer. */
 struct workqueue_struct *rust_bio_batch_wq;
 
-/* Tasks that wait for writeback of a dropbehind folio. */
-int rust_bio_nr_waiting ____cacheline_aligned_in_smp;
+struct rust_bio_waits rust_bio_waits ____cacheline_aligned_in_smp;
 
 bool rust_bio_batch_gather(struct rust_bio_batch *batch)
 {
@@ -159,7 +158,6 @@ static int batch_cpu_dead(unsigned int cpu)
 
 	hrtimer_cancel(&batch->gather);
 	timer_delete_sync(&batch->idle_watch);
-	WRITE_ONCE(batch->gathering, 0);
 	rust_bio_batch_retire(cpu);
 	return 0;
 }

@@ -42,12 +42,18 @@ struct rust_bio_batch {
 	unsigned int		gathering;	/* the timer is to queue work */
 };
 
+/* Either looks at the other's number, and changes its own. */
+struct rust_bio_waits {
+	int			nr_waiting;	/* tasks, for dropbehind folios */
+	int			nr_gathering;	/* CPUs, where .gathering is set */
+};
+
 #ifdef CONFIG_RUST_WRITEBACK
 
 /* block/rust_bio_batch.c, for rust/kernel/bio_batch.rs */
 DECLARE_PER_CPU_ALIGNED(struct rust_bio_batch, rust_bio_batches);
 extern struct workqueue_struct *rust_bio_batch_wq;
-extern int rust_bio_nr_waiting;
+extern struct rust_bio_waits rust_bio_waits;
 bool rust_bio_batch_gather(struct rust_bio_batch *batch);
 void rust_bio_batch_watch(struct rust_bio_batch *batch);
 int rust_bio_batch_find_cpu(struct rust_bio_batch *batch);

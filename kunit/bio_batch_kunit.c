@@ -220,6 +220,34 @@ static void left_by_a_cpu(struct kunit *test)
 	expect_ended(test, ending, true);
 }
 
+/* Whether a task that waits has the worker of this CPU queued. */
+static bool is_hurried(struct rust_bio_batch *batch)
+{
+	bool hurried;
+
+	flush_work(&batch->work);
+	preempt_disable();
+	rust_writeback_wait_begin();
+	hurried = work_pending(&batch->work);
+	rust_writeback_wait_end();
+	preempt_enable();
+	return hurried;
+}
+
+/* As a rule nobody gathers, and a wait is to look at no CPU then. */
+static void a_wait_seeks_who_is_counted(struct kunit *test)
+{
+	struct rust_bio_batch *batch = per_cpu_ptr(&rust_bio_batches, 0);
+
+	set_core(CORE_RUST);
+	WRITE_ONCE(batch->gathering, 1);
+	KUNIT_EXPECT_FALSE(test, is_hurried(batch));
+	rust_bio_waits.nr_gathering++;
+	KUNIT_EXPECT_TRUE(test, is_hurried(batch));
+	rust_bio_waits.nr_gathering--;
+	WRITE_ONCE(batch->gathering, 0);
+}
+
 static enum core core_before;
 
 static int bio_batch_init(struct kunit *test)
@@ -243,6 +271,7 @@ static struct kunit_case bio_batch_cases[] = {
 	KUNIT_CASE(with_a_folio_locked),
 	KUNIT_CASE(decided_at_completion),
 	KUNIT_CASE(left_by_a_cpu),
+	KUNIT_CASE(a_wait_seeks_who_is_counted),
 	{}
 };
 

@@ -33,13 +33,15 @@ use crate::{
     workqueue::Queue,
     writeback::batch::{
         begin_wait,
+        end_gathering,
         may_gather,
         Batch,
+        Gatherer,
         Moment,
         Progress,
         Taken,
         Todo,
-        Waits, //
+        Waiter, //
     }, //
 };
 use core::{
@@ -161,7 +163,7 @@ impl<'a> OwnBatch<'a> {
         }
     }
 
-    /// Takes all that a CPU has left that is gone.
+    /// Takes all that a CPU has left that is gone. It gathers no more.
     ///
     /// # Safety
     ///
@@ -173,6 +175,7 @@ impl<'a> OwnBatch<'a> {
             batch: BioBatch::per_cpu().of(cpu),
             _here: PhantomData,
         };
+        end_gathering(gone.batch);
         gone.with_core(Batch::retire)
     }
 
@@ -238,7 +241,7 @@ impl<'a> OwnBatch<'a> {
 
     /// Ends the gathering: its time is over.
     pub fn gathered(self) {
-        self.batch.gathering().store(0, Relaxed);
+        end_gathering(self.batch);
         if self.with_core(Batch::gathered) {
             self.queue();
         }
@@ -264,8 +267,8 @@ impl<'a> OwnBatch<'a> {
     fn gather(self) {
         // SAFETY: The batch lives by its type's invariants, and its timer with it.
         let start = || unsafe { bindings::rust_bio_batch_gather(self.batch.as_raw()) };
-        if !may_gather(&Gatherings(Some(self.batch))) || !start() {
-            self.batch.gathering().store(0, Relaxed);
+        if !may_gather(self.batch) || !start() {
+            end_gathering(self.batch);
             self.hurry();
         }
     }
@@ -312,29 +315,45 @@ impl<'a> OwnBatch<'a> {
     }
 }
 
-/// Whoever gathers and whoever waits, and this CPU's batch for who gathers.
-struct Gatherings<'a>(Option<&'a BioBatch>);
+/// How many there are of whom (`struct rust_bio_waits`).
+#[repr(C)]
+struct Numbers {
+    waiting: Atomic<i32>,
+    gathering: Atomic<i32>,
+}
 
-impl Gatherings<'_> {
-    fn nr(&self) -> &Atomic<i32> {
-        // SAFETY: The variable is C's, lives as long as the kernel, and is only accessed by this.
-        unsafe { Atomic::from_ptr(&raw mut bindings::rust_bio_nr_waiting) }
+const _: () = assert!(size_of::<Numbers>() == size_of::<bindings::rust_bio_waits>());
+
+fn nr() -> &'static Numbers {
+    // SAFETY: The variable is C's, lives as long as the kernel, and is only accessed by this. An
+    // `Atomic` is transparent over its number.
+    unsafe { &*(&raw mut bindings::rust_bio_waits).cast() }
+}
+
+impl Gatherer for BioBatch {
+    fn set_gathering(&self, gathers: bool) -> bool {
+        self.gathering().xchg(gathers.into(), Full) != 0
+    }
+
+    fn count_gathering(&self, change: i32) {
+        nr().gathering.fetch_add(change, Full);
+    }
+
+    fn is_anybody_waiting(&self) -> bool {
+        nr().waiting.load(Relaxed) != 0
     }
 }
 
-impl Waits for Gatherings<'_> {
-    fn announce_gathering(&self) {
-        if let Some(batch) = self.0 {
-            batch.gathering().xchg(1, Full);
-        }
-    }
+/// The current task.
+struct CurrentTask;
 
-    fn is_waiting(&self) -> bool {
-        self.nr().load(Relaxed) != 0
-    }
-
+impl Waiter for CurrentTask {
     fn count_waiting(&self) {
-        self.nr().fetch_add(1, Full);
+        nr().waiting.fetch_add(1, Full);
+    }
+
+    fn is_anybody_gathering(&self) -> bool {
+        nr().gathering.load(Relaxed) != 0
     }
 
     fn hurry_gathering(&self) {
@@ -352,7 +371,7 @@ impl WritebackWait {
     ///
     /// Context: a task that may sleep.
     pub fn begin() -> Self {
-        begin_wait(&Gatherings(None));
+        begin_wait(&CurrentTask);
         Self(())
     }
 
@@ -368,6 +387,6 @@ impl WritebackWait {
 
 impl Drop for WritebackWait {
     fn drop(&mut self) {
-        Gatherings(None).nr().fetch_sub(1, Relaxed);
+        nr().waiting.fetch_sub(1, Relaxed);
     }
 }

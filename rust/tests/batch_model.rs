@@ -12,13 +12,17 @@
 #[path = "batch/nodes.rs"]
 mod nodes;
 
-use loom::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering};
+use loom::sync::atomic::{fence, AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 use nodes::{Node, Nodes};
-use writeback::batch::{begin_wait, may_gather, Batch, List, Moment, Progress, Taken, Todo, Waits};
+use writeback::batch::{
+    begin_wait, end_gathering, may_gather, Batch, Gatherer, List, Moment, Progress, Taken, Todo,
+    Waiter,
+};
 
 const NODES: usize = 3;
+const MOST_NODES: usize = 6;
 
 /// Which order of the protocol is left out.
 #[derive(Clone, Copy, PartialEq)]
@@ -30,6 +34,10 @@ enum Mutant {
     NoRecheck,
     /// A CPU gathers, and lets others know afterwards.
     GatherBeforeAnnouncement,
+    /// A CPU gathers, and is counted among those who do afterwards.
+    GatherBeforeCounting,
+    /// The timer of a gathering that has ended takes its CPU out of the count again.
+    EndTwice,
     /// A task looks at who gathers, and is counted afterwards.
     LookBeforeCounting,
 }
@@ -59,29 +67,46 @@ struct Cpu {
 struct Model {
     mutant: Mutant,
     cpus: [Cpu; 2],
-    /// CPU 0 gathers, and the timer that ends it.
+    /// CPU 0 gathers.
     gathering: AtomicBool,
+    /// How many CPUs gather, as those know who start to wait.
+    nr_gathering: AtomicI32,
     nr_waiting: AtomicUsize,
     ended: Vec<AtomicUsize>,
 }
 
-impl Waits for Model {
-    fn announce_gathering(&self) {
-        if self.mutant != Mutant::GatherBeforeAnnouncement {
-            self.gathering.swap(true, Ordering::AcqRel);
+impl Gatherer for Model {
+    fn set_gathering(&self, gathers: bool) -> bool {
+        if self.mutant == Mutant::GatherBeforeAnnouncement && gathers {
+            return false;
+        }
+        let did = self.gathering.swap(gathers, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+        did || (self.mutant == Mutant::EndTwice && !gathers)
+    }
+
+    fn count_gathering(&self, change: i32) {
+        if self.mutant != Mutant::GatherBeforeCounting || change < 0 {
+            self.nr_gathering.fetch_add(change, Ordering::AcqRel);
             fence(Ordering::SeqCst);
         }
     }
 
-    fn is_waiting(&self) -> bool {
+    fn is_anybody_waiting(&self) -> bool {
         self.nr_waiting.load(Ordering::Relaxed) != 0
     }
+}
 
+impl Waiter for Model {
     fn count_waiting(&self) {
         if self.mutant != Mutant::LookBeforeCounting {
             self.nr_waiting.fetch_add(1, Ordering::AcqRel);
             fence(Ordering::SeqCst);
         }
+    }
+
+    fn is_anybody_gathering(&self) -> bool {
+        self.nr_gathering.load(Ordering::Relaxed) != 0
     }
 
     fn hurry_gathering(&self) {
@@ -97,8 +122,9 @@ impl Model {
             mutant,
             cpus: Default::default(),
             gathering: AtomicBool::new(false),
+            nr_gathering: AtomicI32::new(0),
             nr_waiting: AtomicUsize::new(0),
-            ended: (0..=NODES).map(|_| AtomicUsize::new(0)).collect(),
+            ended: (0..=MOST_NODES).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
 
@@ -131,11 +157,18 @@ impl Model {
             }
             Todo::Gather => {
                 if !may_gather(self) {
+                    end_gathering(self);
                     batch.hurry();
                     self.queue(0);
                 }
-                if self.mutant == Mutant::GatherBeforeAnnouncement {
-                    self.gathering.swap(true, Ordering::AcqRel);
+                match self.mutant {
+                    Mutant::GatherBeforeAnnouncement => {
+                        self.gathering.swap(true, Ordering::AcqRel);
+                    }
+                    Mutant::GatherBeforeCounting => {
+                        self.nr_gathering.fetch_add(1, Ordering::AcqRel);
+                    }
+                    _ => {}
                 }
             }
         }
@@ -146,6 +179,10 @@ impl Model {
         if self.mutant == Mutant::LookBeforeCounting {
             self.nr_waiting.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    fn end_wait(&self) {
+        self.nr_waiting.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// One run of a CPU's worker, if it is queued.
@@ -179,7 +216,11 @@ impl Model {
         if nodes.is_empty() {
             return;
         }
-        let todo = self.cpus[1].batch.lock().unwrap().receive(nodes);
+        let todo = self.cpus[1]
+            .batch
+            .lock()
+            .unwrap()
+            .receive(nodes);
         if todo == Todo::Run {
             self.queue(1);
         }
@@ -193,15 +234,21 @@ impl Model {
         }
     }
 
-    /// The timer of CPU 0, which has been announced where it runs.
-    fn end_gathering(&self) {
-        if self.cpus[0].batch.lock().unwrap().gathered() {
+    /// The timer of CPU 0.
+    fn time_is_over(&self) {
+        let mut batch = self.cpus[0].batch.lock().unwrap();
+        end_gathering(self);
+        if batch.gathered() {
             self.queue(0);
         }
     }
 
     fn assert_all_ended_once(&self) {
-        for node in 1..=NODES {
+        self.assert_ended_once(NODES);
+    }
+
+    fn assert_ended_once(&self, nodes: usize) {
+        for node in 1..=nodes {
             let times = self.ended[node].load(Ordering::Relaxed);
             assert!(times > 0, "{node} was left behind");
             assert_eq!(times, 1, "{node} was ended again");
@@ -296,6 +343,35 @@ fn nothing_gathers_while_somebody_waits() {
     check(Mutant::None, a_gathering_and_a_task_that_waits);
 }
 
+/// A gathering that a task has ended leaves its timer behind. When that comes, the next one, which
+/// was not to be, has ended as well; and the one after it is as good as the first.
+fn a_timer_that_comes_late(model: Arc<Model>) {
+    for node in 1..=NODES {
+        model.complete(node, true);
+        model.work(0);
+    }
+    model.wait();
+    model.work(0);
+    model.complete(4, true);
+    model.work(0);
+    model.time_is_over();
+    model.end_wait();
+    let adds = spawn(&model, |model| {
+        model.complete(5, true);
+        model.work(0);
+        model.complete(6, true);
+    });
+    model.wait();
+    adds.join().unwrap();
+    model.work(0);
+    model.assert_ended_once(MOST_NODES);
+}
+
+#[test]
+fn a_late_timer_changes_nothing() {
+    check(Mutant::None, a_timer_that_comes_late);
+}
+
 #[test]
 fn a_gathering_ends_by_its_timer() {
     check(Mutant::None, |model| {
@@ -305,9 +381,9 @@ fn a_gathering_ends_by_its_timer() {
                 model.work(0);
             }
         });
-        model.end_gathering();
+        model.time_is_over();
         adds.join().unwrap();
-        model.end_gathering();
+        model.time_is_over();
         settle(&model);
     });
 }
@@ -331,6 +407,21 @@ fn a_late_announcement_is_caught() {
         Mutant::GatherBeforeAnnouncement,
         a_gathering_and_a_task_that_waits,
     );
+}
+
+#[test]
+#[should_panic(expected = "was left behind")]
+fn a_gathering_that_is_counted_late_is_caught() {
+    check(
+        Mutant::GatherBeforeCounting,
+        a_gathering_and_a_task_that_waits,
+    );
+}
+
+#[test]
+#[should_panic(expected = "was left behind")]
+fn a_gathering_that_ends_twice_is_caught() {
+    check(Mutant::EndTwice, a_timer_that_comes_late);
 }
 
 #[test]

@@ -381,32 +381,56 @@ impl<L: List> Batch<L> {
     }
 }
 
-/// Those who gather, and those who wait for writeback, across CPUs.
-pub trait Waits {
-    /// Lets everybody know that this CPU gathers. A full barrier.
-    fn announce_gathering(&self);
+/// A CPU that gathers, or is about to, as those who wait for writeback see it.
+pub trait Gatherer {
+    /// Sets whether this CPU gathers, and says whether it did. A full barrier.
+    fn set_gathering(&self, gathers: bool) -> bool;
+
+    /// Adds to the number of CPUs that gather. A full barrier.
+    fn count_gathering(&self, change: i32);
 
     /// Whether anybody waits for writeback of a dropbehind folio. Unordered.
-    fn is_waiting(&self) -> bool;
+    fn is_anybody_waiting(&self) -> bool;
+}
 
+/// Who waits for writeback of a dropbehind folio, as CPUs that gather see it.
+pub trait Waiter {
     /// Counts the caller among those who wait. A full barrier.
     fn count_waiting(&self);
 
-    /// Has the worker queued of each CPU that gathers.
+    /// Whether the number of CPUs that gather is other than zero. Unordered.
+    fn is_anybody_gathering(&self) -> bool;
+
+    /// Has the worker queued of each CPU that gathers: asks all of them.
     fn hurry_gathering(&self);
 }
 
-/// Whether a CPU may gather, which it has to announce before it looks at who waits.
+/// Whether a CPU may gather. Either way it is marked as one that does, and counted once, until
+/// [`end_gathering`].
 ///
 /// Of a CPU that starts to gather and a task that starts to wait at least one sees the other: it is
-/// store buffering, with a full barrier on both sides.
-pub fn may_gather(waits: &impl Waits) -> bool {
-    waits.announce_gathering();
-    !waits.is_waiting()
+/// store buffering, with a full barrier on both sides. A CPU that does not see the task has its mark
+/// set and is counted, both before its barrier, and the task finds both behind its own.
+pub fn may_gather(gatherer: &impl Gatherer) -> bool {
+    if !gatherer.set_gathering(true) {
+        gatherer.count_gathering(1);
+    }
+    !gatherer.is_anybody_waiting()
 }
 
-/// Starts to wait: counts, and then ends the gathering of all CPUs.
-pub fn begin_wait(waits: &impl Waits) {
-    waits.count_waiting();
-    waits.hurry_gathering();
+/// Marks a CPU as one that does not gather. It may not have been marked: what ended a gathering
+/// early did not stop its timer.
+pub fn end_gathering(gatherer: &impl Gatherer) {
+    if gatherer.set_gathering(false) {
+        gatherer.count_gathering(-1);
+    }
+}
+
+/// Starts to wait: is counted, and then ends the gathering of all CPUs, if there are any that do.
+/// There are none as a rule, and the CPUs need not be looked at.
+pub fn begin_wait(waiter: &impl Waiter) {
+    waiter.count_waiting();
+    if waiter.is_anybody_gathering() {
+        waiter.hurry_gathering();
+    }
 }
