@@ -5,10 +5,10 @@
  */
 #include <linux/cpuhotplug.h>
 #include <linux/init.h>
+#include <linux/jiffies.h>
 #include <linux/rust_bio_batch.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>
-#include <linux/sched/rt.h>
 #include <linux/tick.h>
 
 /* For how long completions are gathered. */
@@ -16,6 +16,9 @@
 
 /* How many CPUs are looked at to find one for a batch: interrupts are off. */
 #define LOOK_AT		16
+
+/* For how long a CPU is avoided that had a real-time task: jiffies. */
+#define CROWDED_FOR	(HZ / 10 + 1)
 
 DEFINE_PER_CPU_ALIGNED(struct rust_bio_batch, rust_bio_batches);
 
@@ -47,38 +50,42 @@ void rust_bio_batch_watch(struct rust_bio_batch *batch)
 		mod_timer(&batch->idle_watch, jiffies + 1);
 }
 
-/* May change at any time: a hint. */
-static bool cpu_runs_real_time(unsigned int cpu)
+static bool is_crowded(unsigned int cpu)
 {
-	guard(rcu)();
-	return rt_or_dl_task(cpu_curr_snapshot(cpu));
+	return time_before(jiffies,
+			   READ_ONCE(per_cpu(rust_bio_batches, cpu).crowded_until));
 }
 
 /*
- * A CPU that is idle if there is one near, or else one that runs no real-time
- * task. Where there is none the next search begins behind those that were
- * looked at.
+ * A CPU that is idle if there is one near, or else one that has sent nothing
+ * lately: what the others run nobody can tell without their runqueue's lock.
+ * One that runs a real-time task sends on what it gets. Where there is none the
+ * next search begins behind those that were looked at.
  */
 int rust_bio_batch_find_cpu(struct rust_bio_batch *batch)
 {
 	const struct cpumask *allowed = housekeeping_cpumask(HK_TYPE_DOMAIN);
-	unsigned int here = smp_processor_id(), left = LOOK_AT, cpu;
+	unsigned int here = smp_processor_id(), first = nr_cpu_ids;
+	unsigned int cpu = batch->looked_at;
 	int found = -1;
 
-	for_each_cpu_wrap(cpu, cpu_active_mask,
-			  (here + 1 + batch->passed) % nr_cpu_ids) {
-		if (cpu == here || !cpumask_test_cpu(cpu, allowed))
+	WRITE_ONCE(batch->crowded_until, jiffies + CROWDED_FOR);
+	for (unsigned int looks = 0; looks < LOOK_AT; looks++) {
+		cpu = cpumask_next_and_wrap(cpu, cpu_active_mask, allowed);
+		if (cpu >= nr_cpu_ids || cpu == first)
+			break;
+		if (first == nr_cpu_ids)
+			first = cpu;
+		if (cpu == here)
 			continue;
 		if (idle_cpu(cpu)) {
 			found = cpu;
 			break;
 		}
-		if (found < 0 && !cpu_runs_real_time(cpu))
+		if (found < 0 && !is_crowded(cpu))
 			found = cpu;
-		if (!--left)
-			break;
 	}
-	batch->passed = found < 0 ? (batch->passed + LOOK_AT) % nr_cpu_ids : 0;
+	batch->looked_at = found < 0 && cpu < nr_cpu_ids ? cpu : here;
 	return found;
 }
 
@@ -181,6 +188,8 @@ static int __init rust_bio_batch_init(void)
 			per_cpu_ptr(&rust_bio_batches, cpu);
 
 		batch->cpu = cpu;
+		batch->looked_at = cpu;
+		batch->crowded_until = jiffies;
 		INIT_WORK(&batch->work, batch_work);
 		INIT_CSD(&batch->move, batch_arrived, batch);
 		batch->depart = IRQ_WORK_INIT_HARD(batch_depart);

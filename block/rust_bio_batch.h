@@ -29,7 +29,7 @@ struct rust_bio_batch {
 	 */
 	unsigned long		core[RUST_BIO_BATCH_CORE];
 	unsigned int		cpu;
-	unsigned int		passed;		/* by find_cpu(), in vain */
+	unsigned int		looked_at;	/* by find_cpu(), in vain */
 	struct work_struct	work;
 	struct hrtimer		gather;
 	struct irq_work		watch;
@@ -40,6 +40,7 @@ struct rust_bio_batch {
 	struct bio_list		moving;		/* to another CPU */
 	unsigned int		is_moving;	/* not yet taken there */
 	unsigned int		gathering;	/* the timer is to queue work */
+	unsigned long		crowded_until;	/* by real-time tasks, in jiffies */
 };
 
 /* Either looks at the other's number, and changes its own. */

@@ -202,7 +202,7 @@ impl<'a> OwnBatch<'a> {
 
     /// Adds bios that another CPU has sent, or that a CPU that is gone has left.
     pub fn receive(self, bios: BioList) {
-        let todo = self.with_core(|core| core.receive(bios));
+        let todo = self.with_core(|core| core.receive(bios, &Now));
         self.act(todo);
     }
 

@@ -220,7 +220,7 @@ impl Model {
             .batch
             .lock()
             .unwrap()
-            .receive(nodes);
+            .receive(nodes, &Once(false));
         if todo == Todo::Run {
             self.queue(1);
         }

@@ -8,7 +8,7 @@ mod nodes;
 
 use nodes::{Node, Nodes};
 use proptest::prelude::*;
-use writeback::batch::{Batch, Moment, Progress, Taken, Todo};
+use writeback::batch::{Batch, List, Moment, Progress, Taken, Todo};
 
 struct Now {
     tick: usize,
@@ -33,6 +33,8 @@ const RUNS: usize = 20;
 enum Event {
     /// So many completions in one interrupt.
     Add(usize, bool),
+    /// One comes from another CPU.
+    Receive,
     /// A real-time task comes or goes.
     Crowd(bool),
     /// The worker takes once, if it is to run.
@@ -51,6 +53,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => (1..4usize, any::<bool>()).prop_map(|(nr, can_wait)| Event::Add(nr, can_wait)),
         8 => Just(Event::Add(1, true)),
+        1 => Just(Event::Receive),
         1 => any::<bool>().prop_map(Event::Crowd),
         12 => Just(Event::Work),
         2 => Just(Event::Timer),
@@ -105,6 +108,24 @@ impl Cpu {
         }
     }
 
+    fn receive(&mut self) {
+        self.added += 1;
+        let mut nodes = Nodes::default();
+        nodes.push(Node {
+            number: self.added,
+            can_wait: true,
+        });
+        match self.batch.receive(nodes, &self.now()) {
+            Todo::Watch => {}
+            Todo::Run => self.queued = true,
+            Todo::Gather => panic!("{} was put off", self.added),
+            Todo::Move => {
+                assert!(self.crowded);
+                self.departing = true;
+            }
+        }
+    }
+
     fn now(&self) -> Now {
         Now {
             tick: self.tick,
@@ -131,6 +152,7 @@ impl Cpu {
     fn event(&mut self, event: Event) {
         match event {
             Event::Add(nr, can_wait) => (0..nr).for_each(|_| self.add(can_wait)),
+            Event::Receive => self.receive(),
             Event::Crowd(crowded) => self.crowded = crowded,
             Event::Work => self.work(),
             Event::Timer if self.timer => {
@@ -262,4 +284,19 @@ fn a_batch_moves_for_a_second_once_it_was_crowded() {
     cpu.tick += 1;
     alone(&mut cpu);
     assert_eq!((cpu.sent.len(), cpu.taken.len()), (3, 1));
+}
+
+#[test]
+fn what_comes_to_a_crowded_cpu_moves_on() {
+    let mut cpu = Cpu {
+        crowded: true,
+        ..Cpu::default()
+    };
+    cpu.receive();
+    cpu.receive();
+    cpu.event(Event::Depart);
+    assert_eq!(cpu.sent, [1, 2]);
+    cpu.crowded = false;
+    cpu.receive();
+    assert!(cpu.queued, "it is the worker's where that gets its CPU");
 }

@@ -26,6 +26,8 @@
 //! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at
 //! once if the interrupt has come upon such a task, or if one was in the way not long ago, and
 //! otherwise when somebody looks after the worker, in two ticks as a rule ([`look`](Batch::look)).
+//! Nobody knows of another CPU what it runs: one that is sent a batch while it runs such a task, too,
+//! sends it on, and whoever sends is no place to send to for a while.
 //!
 //! Every completion is taken once, in the order in which it was added. What moves is ended beside
 //! what a worker has taken before.
@@ -207,12 +209,19 @@ impl<L: List> Batch<L> {
         }
     }
 
-    /// Adds what another CPU has sent. It does not move on at once, lest two CPUs play ball.
-    pub fn receive(&mut self, items: L) -> Todo {
+    /// Adds what another CPU has sent. It moves on if no worker is queued and one would not get this
+    /// CPU. Two CPUs do not play ball: nothing is sent to one that has sent something not long ago.
+    pub fn receive<M: Moment>(&mut self, items: L, moment: &M) -> Todo {
         let mut todo = Todo::Watch;
         if matches!(self.state, State::Idle | State::Gathering) {
-            self.hurry();
-            todo = Todo::Run;
+            if moment.is_crowded() {
+                self.crowd(moment.tick());
+                self.state = State::Leaving;
+                todo = Todo::Move;
+            } else {
+                self.hurry();
+                todo = Todo::Run;
+            }
         }
         self.list().append(items);
         todo
