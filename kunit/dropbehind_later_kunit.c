@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Folios that are to be dropped later: a bounded number of them is held, for a
+ * bounded time, and they are dropped as soon as they can be.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/rust_dropbehind.h>
+#include <linux/rust_leftovers.h>
+
+#define MANY		1000
+#define PATIENCE	(10 * HZ)
+
+/* Without a page cache it cannot leave one: it loses the flag then. */
+static struct folio *locked_folio(struct kunit *test)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	folio_lock(folio);
+	folio_set_dropbehind(folio);
+	return folio;
+}
+
+static void expect_given_up(struct kunit *test, struct folio *folio)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while (folio_ref_count(folio) > 1 && time_before(jiffies, end))
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), 1);
+}
+
+static void a_bounded_number_is_held(struct kunit *test)
+{
+	struct folio *folio = locked_folio(test);
+
+	for (int i = 0; i < MANY; i++)
+		rust_drop_later(folio);
+	KUNIT_EXPECT_GT(test, folio_ref_count(folio), 1);
+	KUNIT_EXPECT_LE(test, folio_ref_count(folio), 1 + RUST_LEFTOVERS_NR);
+	expect_given_up(test, folio);
+	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(folio));
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+static void it_is_dropped_once_unlocked(struct kunit *test)
+{
+	struct folio *folio = locked_folio(test);
+
+	rust_drop_later(folio);
+	msleep(50);
+	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(folio));
+	folio_unlock(folio);
+	expect_given_up(test, folio);
+	KUNIT_EXPECT_FALSE(test, folio_test_dropbehind(folio));
+	folio_put(folio);
+}
+
+/* What has become dirty is dropped after it was written. */
+static void a_dirty_one_is_left_alone(struct kunit *test)
+{
+	struct folio *folio = locked_folio(test);
+
+	rust_drop_later(folio);
+	folio_test_set_dirty(folio);
+	folio_unlock(folio);
+	expect_given_up(test, folio);
+	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(folio));
+	folio_test_clear_dirty(folio);
+	folio_put(folio);
+}
+
+static struct kunit_case dropbehind_later_cases[] = {
+	KUNIT_CASE(a_bounded_number_is_held),
+	KUNIT_CASE(it_is_dropped_once_unlocked),
+	KUNIT_CASE(a_dirty_one_is_left_alone),
+	{}
+};
+
+static struct kunit_suite dropbehind_later_suite = {
+	.name		= "dropbehind_later",
+	.test_cases	= dropbehind_later_cases,
+};
+
+kunit_test_suite(dropbehind_later_suite);

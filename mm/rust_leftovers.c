@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Folios that are to be dropped later: their storage, and what runs for them.
+ */
+#include <linux/init.h>
+#include <linux/jiffies.h>
+#include <linux/rust_leftovers.h>
+
+DEFINE_PER_CPU(struct rust_leftovers, rust_leftovers);
+
+void rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
+			  bool anew)
+{
+	unsigned long wait = msecs_to_jiffies(ms);
+
+	if (anew)
+		mod_delayed_work(system_percpu_wq, &leftovers->work, wait);
+	else
+		queue_delayed_work(system_percpu_wq, &leftovers->work, wait);
+}
+
+static void leftovers_work(struct work_struct *work)
+{
+	rust_leftovers_try(container_of(to_delayed_work(work),
+					struct rust_leftovers, work));
+}
+
+static int __init rust_leftovers_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		INIT_DELAYED_WORK(&per_cpu(rust_leftovers, cpu).work,
+				  leftovers_work);
+	return 0;
+}
+core_initcall(rust_leftovers_init);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Folios that were to leave the page cache while somebody else had them locked
+ * or in use: where a CPU keeps them until it has tried again.
+ */
+#ifndef _LINUX_RUST_LEFTOVERS_H
+#define _LINUX_RUST_LEFTOVERS_H
+
+#include <linux/percpu-defs.h>
+#include <linux/workqueue.h>
+
+struct folio;
+
+/* What does not fit stays in the page cache until it is reclaimed. */
+enum {
+	RUST_LEFTOVERS_NR	= 64,
+};
+
+struct rust_leftover {
+	struct folio	*folio;
+	unsigned long	since;		/* jiffies */
+};
+
+struct rust_leftovers {
+	struct rust_leftover	places[RUST_LEFTOVERS_NR];
+	unsigned int		tries;	/* since the last one came */
+	struct delayed_work	work;
+};
+
+/* mm/rust_leftovers.c, for rust/kernel/leftovers.rs */
+DECLARE_PER_CPU(struct rust_leftovers, rust_leftovers);
+void rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
+			  bool anew);
+
+/* mm/dropbehind_later.rs */
+void rust_leftovers_try(struct rust_leftovers *leftovers);
+
+#endif /* _LINUX_RUST_LEFTOVERS_H */
