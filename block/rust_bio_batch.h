@@ -62,7 +62,7 @@ void rust_bio_batch_depart_soon(struct rust_bio_batch *batch);
 bool rust_bio_batch_send(struct rust_bio_batch *batch, int cpu);
 void rust_bio_batch_hurry(void);
 
-/* block/rust_bio_batch.c, for rust_bio_endio.h */
+/* block/rust_bio_batch.c, for rust_bio_end_later() */
 bool rust_bio_has_locked_folio(struct bio *bio);
 
 /* block/bio_batch.rs */
@@ -76,8 +76,22 @@ void rust_bio_batch_retire(unsigned int cpu);
 void rust_writeback_wait_begin(void);
 void rust_writeback_wait_end(void);
 
-/* block/rust_bio_endio.h, for the micro-benchmark */
+/* block/rust_bio_micro.h, for the micro-benchmark */
 void bio_micro_work(void);
+
+/*
+ * @bio wants a task, and ends later if this is none. Nor does it end where its
+ * submitter still has one of its folios locked, on a device that completes what
+ * it is given at once: the folio's end of dropbehind would fail for the lock.
+ */
+static inline bool rust_bio_end_later(struct bio *bio)
+{
+	if (!rust_writeback_active() ||
+	    (!bio_in_atomic() && !rust_bio_has_locked_folio(bio)))
+		return false;
+	rust_bio_complete_in_task(bio);
+	return true;
+}
 
 /* Have @bio completed in task context if @folio, which it writes, needs that. */
 static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)
@@ -105,6 +119,11 @@ static inline void rust_end_writeback_wait(bool counted)
 
 static inline void rust_bio_complete_in_task(struct bio *bio)
 {
+}
+
+static inline bool rust_bio_end_later(struct bio *bio)
+{
+	return false;
 }
 
 static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)

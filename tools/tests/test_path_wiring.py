@@ -2,11 +2,13 @@
 """Wiring patches: all hunks or nothing, and always from the pristine original."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from rust_writeback import wiring
 from rust_writeback.errors import Failure
+from rust_writeback.paths import PROJECT
 
 ORIGINAL = "".join(f"line {number}\n" for number in range(1, 21))
 
@@ -104,3 +106,16 @@ def test_mode_of_a_script_is_kept(house: House) -> None:
     (house.tree / "mm/x.c").chmod(0o755)
     house.apply(mm=patch_of("mm/x.c", hunk(5)))
     assert (house.tree / "mm/x.c").stat().st_mode & 0o777 == 0o755
+
+
+def macros(text: str) -> list[str]:
+    """The names of the macros with parameters that a header defines."""
+    return re.findall(r"^\s*#\s*define\s+(\w+)\(", text, re.M)
+
+
+def test_no_header_of_ours_redefines_what_c_calls() -> None:
+    """A hook is a line of a wiring patch: it is seen where it acts, and names what it takes."""
+    assert macros("#define bio_in_atomic()\trust_bio_in_atomic(bio)\n") == ["bio_in_atomic"]
+    headers = [path for folder in ("mm", "fs", "block") for path in (PROJECT / folder).glob("*.h")]
+    assert len(headers) > 5
+    assert [name for path in headers for name in macros(path.read_text()) if "rust" not in name.lower()] == []
