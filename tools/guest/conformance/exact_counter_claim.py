@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Ordinary reads and writes of pages that are dirty for DONTCACHE, and DONTCACHE writes over those."""
+"""Ordinary reads and writes of pages that are dirty for DONTCACHE, beside others, and DONTCACHE writes over both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from row import main, tried
 
 def claim(fd: int, path: Path) -> None:
     before = counter()
-    for offset in range(0, SIZE, PIECE):
+    for offset in range(0, SIZE, 2 * PIECE):
         os.pread(fd, PAGE, offset)
         os.pwrite(fd, b"ordinary", offset + 2 * PAGE)
     tried(counter()[1] < before[1], "pages that are ordinary now")

@@ -8,8 +8,8 @@ import errno
 
 from devices import TIMER, null_block, target
 from dontcache import MIB, flusher_held, sync, write_dontcache
-from exactness import told
-from row import Verdict, main, quiet_counter, settled_counter, synced_counter, tried
+from exactness import exact, told
+from row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
 from test_dontcache_devices_faults import BAD
 from walk import sectors
 
@@ -24,14 +24,16 @@ def errors() -> Verdict:
                 with disk.failing(*sectors(fd, kind, BAD)):
                     with flusher_held():
                         write_dontcache(fd, 0, bytes(MIB))
-                        before = settled_counter(disk.device)
-                    tried(before[1] and sync(fd) == errno.EIO, "a write that fails")
+                        before = held_counter(disk.device)
+                    heard = sync(fd)
                     failed = quiet_counter(disk.device)
                 write_dontcache(fd, 0, bytes(MIB))
                 sync(fd)
             end = synced_counter(disk.device)
-        kept &= before[0] == before[1] and failed[0] == failed[1] and end[0] == 0
-        figures.append(f"{kind} {told(before)}, failed {told(failed)}, synced {told(end)}")
+        kept &= exact(before) and exact(failed) and heard == errno.EIO and end == NOTHING
+        tried(not kept or before[1], f"a dirty page whose write fails: {told(before)}")
+        error = errno.errorcode.get(heard, "no error")
+        figures.append(f"{kind} {told(before)}, {error} told, failed {told(failed)}, synced {told(end)}")
     return Verdict(kept, "; ".join(figures))
 
 

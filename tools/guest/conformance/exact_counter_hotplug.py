@@ -7,11 +7,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from domain import spin_beside
 from dontcache import opened
 from exactness import dirty, exact_after
 from row import main
 from test_dontcache_devices_faults import CPU1
-from walk import beside
 
 
 def on_cpu1(path: Path) -> None:
@@ -23,8 +23,7 @@ def on_cpu1(path: Path) -> None:
 
 
 def unplug(fd: int, path: Path) -> None:
-    with beside(lambda: on_cpu1(path)):
-        pass
+    spin_beside(lambda: on_cpu1(path))
     CPU1.write_text("0")
     assert CPU1.read_text() == "0\n"
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dontcache import PAGE, cached_pages, file_system, opened, write_dontcache
 from exactness import told
-from row import SHORT, Verdict, main, synced_counter, tried
+from row import NOTHING, SHORT, Verdict, main, synced_counter, tried
 from walk import beside
 
 SECONDS = 3 if SHORT else 10
@@ -52,7 +52,7 @@ def lookups() -> Verdict:
                     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
                     rounds += 1
             end = synced_counter()
-        kept &= end[0] == 0
+        kept &= end == NOTHING
         figures.append(f"{kind} {rounds * PAGES} writes, synced {told(end)}")
     return Verdict(kept, "; ".join(figures))
 

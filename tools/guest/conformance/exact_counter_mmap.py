@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Stores through a mapping into pages that are dirty for DONTCACHE already."""
+"""Stores through a mapping into pages that are dirty for DONTCACHE already, beside others."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from row import main
 
 def store(fd: int, path: Path) -> None:
     with mmap.mmap(fd, SIZE) as mapping:
-        for offset in range(0, SIZE, PIECE + PAGE):
-            mapping[offset : offset + 8] = b"mapped!!"
+        for offset in range(0, SIZE, 2 * PIECE):
+            mapping[offset + PAGE : offset + PAGE + 8] = b"mapped!!"
 
 
 if __name__ == "__main__":

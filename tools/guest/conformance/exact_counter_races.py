@@ -16,7 +16,7 @@ from pathlib import Path
 from domain import start_writeback
 from dontcache import MIB, PAGE, file_system, opened, trace, write_dontcache
 from exactness import told
-from row import KIB, SHORT, Verdict, main, synced_counter, tried
+from row import KIB, NOTHING, SHORT, Verdict, main, synced_counter, tried
 from walk import beside
 
 SECONDS = 3 if SHORT else 10
@@ -68,7 +68,7 @@ def races() -> Verdict:
                 kicks = sum("reason=dontcache" in line for line in lines())
             tried(kicks > SECONDS, f"dirty DONTCACHE pages all the time: {kicks} kicks")
             end = synced_counter()
-        kept &= end[0] == 0
+        kept &= end == NOTHING
         figures.append(f"{kind} {kicks} kicks in {SECONDS} s, synced {told(end)}")
     return Verdict(kept, "; ".join(figures))
 

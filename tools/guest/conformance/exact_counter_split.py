@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import os
 
-from dontcache import PAGE, file_system, flusher_held, opened
-from exactness import PIECE, SIZE, dirty, told
-from row import Verdict, main, settled_counter, synced_counter, tried
+from dontcache import PAGE, file_system, flusher_held, left_alone, opened
+from exactness import PIECE, SIZE, dirty, exact, told
+from row import NOTHING, Verdict, held_counter, main, synced_counter, tried
 from walk import folio_pages
 
 PIECES = SIZE // PIECE
@@ -21,20 +21,20 @@ def split() -> Verdict:
         # What is not on the drive yet would be written before it is cut off.
         dirty(fd)
         os.fsync(fd)
-        with flusher_held():
+        with left_alone(), flusher_held():
             dirty(fd)
-            before = settled_counter()
+            before = held_counter()
             whole = folio_pages(fd, 0)
             for number in range(SPLITS):
                 os.ftruncate(fd, SIZE - number * PIECE - PIECE // 2)
-            after = settled_counter()
+            after = held_counter()
             os.ftruncate(fd, SIZE)
             part = folio_pages(fd, (PIECES - SPLITS) * PIECE)
         end = synced_counter()
-    tried(part < whole == PIECE // PAGE, f"folios that are split: {whole} pages, then {part}")
-    tried(before[0] == before[1] == SIZE // PAGE, f"an exact start: {told(before)}")
-    tried(after[1] >= before[1] // 2 - whole, f"folios that stay dirty: {told(after)}")
-    kept = after[0] == after[1] and end[0] == 0
+    kept = exact(before) and exact(after) and end == NOTHING
+    tried(not kept or part < whole == PIECE // PAGE, f"folios that are split: {whole} pages, then {part}")
+    tried(not kept or before[1] == SIZE // PAGE, f"folios that are dirty: {told(before)}")
+    tried(not kept or after[1] >= before[1] // 2 - whole, f"folios that stay dirty: {told(after)}")
     return Verdict(kept, f"xfs {told(before)}, {SPLITS} splits {told(after)}, synced {told(end)}")
 
 

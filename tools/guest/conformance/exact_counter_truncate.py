@@ -13,6 +13,9 @@ from row import main, tried
 
 
 def truncate(fd: int, path: Path) -> None:
+    # What is not on the drive yet would be written before it is cut off.
+    os.fsync(fd)
+    dirty(fd)
     before = counter()
     os.ftruncate(fd, SIZE // 2 + PIECE // 2 + 7)
     tried(counter()[1] < before[1], "dirty pages that are truncated")

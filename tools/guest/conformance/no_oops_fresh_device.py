@@ -8,7 +8,7 @@ import os
 
 from devices import null_inline
 from dontcache import counter, opened
-from row import Verdict, main, settled_counter
+from row import Verdict, main, quiet_counter
 from ways import write_each_way
 
 DIRECT = frozenset({"O_DIRECT"})
@@ -22,7 +22,7 @@ def fresh_device() -> Verdict:
         for outcome in (direct, buffered):
             outcome.tried()
         os.fsync(fd)
-        counted = settled_counter(node)
+        counted = quiet_counter(node)
     wrong = direct.wrong + buffered.wrong
     figures = f"direct {direct}, counter {untouched}; then buffered {buffered}, counter {counted}"
     return Verdict(not wrong and untouched == counted == (0, 0), "; ".join([figures, *wrong]))
