@@ -12,7 +12,7 @@ import time
 
 from dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, until, write_dontcache
 from knobs import knobs, never_many, never_periodic
-from row import BOUND, Verdict, main, tried, waited
+from row import PATIENCE, Verdict, main, tried, waited
 from slow import SPEED, slow_drive
 
 MUCH = 10 * SPEED
@@ -41,7 +41,7 @@ def busy() -> Verdict:
                 os.pwrite(much, bytes(MIB), offset)
             os.pwrite(beside, bytes(BESIDE - PAGE), PAGE)
             with knobs(dirty_writeback_centisecs=HOUR):
-                started = waited(lambda: cachestat(much).writeback > 0, BOUND)
+                started = waited(lambda: cachestat(much).writeback > 0, PATIENCE)
                 before = left_of(much)
                 begin = time.monotonic()
                 write_dontcache(fd, 0, bytes(PAGE))

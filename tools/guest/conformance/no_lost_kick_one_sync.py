@@ -14,7 +14,7 @@ from pathlib import Path
 from dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, write_dontcache
 from knobs import never_many, never_periodic
 from no_lost_kick_busy import left_of
-from row import BOUND, Verdict, main, told_wait, tried, waited
+from row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
 from slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
 from walk import beside
 
@@ -57,7 +57,7 @@ def one_sync() -> Verdict:
             os.pwrite(fd, bytes(SIZE), 0)
         with contextlib.ExitStack() as writing:
             with beside(lambda: sync(root)):
-                started = waited(lambda: any(cachestat(fd).writeback for fd in files), BOUND)
+                started = waited(lambda: any(cachestat(fd).writeback for fd in files), PATIENCE)
                 before = sum(left_of(fd) for fd in files)
                 write_dontcache(files[-1], SIZE, bytes(PAGE))
                 write_dontcache(page, 0, bytes(PAGE))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
 from knobs import never_many, never_periodic
-from row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
+from row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried, waited
 from slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
 
 SYNCERS = 48
@@ -41,7 +41,7 @@ def beside_syncs() -> Verdict:
         never_many(),
         meanwhile(functools.partial(sync_often, root / str(number)) for number in range(SYNCERS)),
     ):
-        under_way = waited(lambda: sum(cachestat_of(root, number) for number in range(SYNCERS)) > PIECE // PAGE, BOUND)
+        under_way = waited(lambda: sum(cachestat_of(root, number) for number in range(SYNCERS)) > PIECE // PAGE, PATIENCE)
         for number in range(PAGES):
             write_dontcache(fd, number * PAGE, bytes(PAGE))
             dirty += cachestat(fd).dirty

@@ -30,8 +30,11 @@ SPOILT = 99
 ATTEMPTS = 3
 """How often a row may begin anew that has not tried what it is there for."""
 
-BOUND = 5
+BOUND = 1
 """Seconds within which a kick has to be served, whatever else there is to do."""
+
+PATIENCE = 10
+"""Seconds until what a row waits for before it tries anything has to be called missing."""
 
 
 class Verdict(NamedTuple):
