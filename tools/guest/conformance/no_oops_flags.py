@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""O_DIRECT, O_SYNC, O_DSYNC, O_APPEND and the RWF flags in all combinations, by each interface, on files and a device."""
+"""O_DIRECT, O_SYNC, O_DSYNC, O_APPEND and the RWF flags in all combinations, by each interface, on files and a device.
+
+Each is taken where the kernel documents that it is, and refused where it documents that.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def flags() -> Verdict:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
                 if kind != "bare":
                     run("mount", "-o", "remount,lazytime", MOUNT)
-                outcome = write_each_way(fd)
+                outcome = write_each_way(fd, kind)
                 outcome.tried()
                 os.fsync(fd)
             figures.append(f"{kind} {outcome}")

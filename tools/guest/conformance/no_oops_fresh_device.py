@@ -16,9 +16,9 @@ DIRECT = frozenset({"O_DIRECT"})
 
 def fresh_device() -> Verdict:
     with null_inline() as node, opened(node, os.O_RDWR) as fd:
-        direct = write_each_way(fd, always=DIRECT)
+        direct = write_each_way(fd, "bare", always=DIRECT)
         untouched = counter(node)
-        buffered = write_each_way(fd, never=DIRECT)
+        buffered = write_each_way(fd, "bare", never=DIRECT)
         for outcome in (direct, buffered):
             outcome.tried()
         os.fsync(fd)

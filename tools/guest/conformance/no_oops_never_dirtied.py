@@ -27,7 +27,8 @@ def never_dirtied() -> Verdict:
                 with opened(root / name, os.O_RDWR | os.O_DIRECT) as fd:
                     write(fd, page, PAGE, 0)
                 with opened(root / name) as fd:
-                    outcome = write_each_way(fd, always=frozenset({"O_DIRECT"}), never=frozenset({"O_APPEND", "APPEND"}))
+                    never = frozenset({"O_APPEND", "APPEND"})
+                    outcome = write_each_way(fd, kind, always=frozenset({"O_DIRECT"}), never=never, waits=True)
                 outcome.tried()
                 figures.append(f"{kind} {outcome}")
                 wrong += [f"{kind} {text}" for text in outcome.wrong]

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Each way to write a page with DONTCACHE: flags of open and of the write in every combination, each interface."""
+"""Each way to write a page with DONTCACHE: flags of open and of the write in every combination, each interface.
+
+Which of them a kernel takes is documented, in pwritev2(2), open(2), io_uring_enter(2) and by those who
+refuse one in its source: `documented()` has all of it. What is refused and should not be, or the reverse,
+is as wrong as what cannot be read back.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +24,32 @@ from row import tried
 
 OPEN = {"O_DIRECT": os.O_DIRECT, "O_SYNC": os.O_SYNC, "O_DSYNC": os.O_DSYNC, "O_APPEND": os.O_APPEND}
 RWF = {"NOWAIT": os.RWF_NOWAIT, "APPEND": os.RWF_APPEND, "SYNC": os.RWF_SYNC, "HIPRI": os.RWF_HIPRI}
-REFUSALS = (errno.EAGAIN, errno.EOPNOTSUPP)
-"""What a write that must not wait, or that the file system does not take, may end with."""
+TAKEN = 0
+"""No error."""
+MOST = 8
+"""How much of what is wrong is told."""
 
 
 @dataclass
 class Outcome:
-    """How many pages each interface has written, how many were refused, and what was wrong."""
+    """What became of the ways of each interface: how many were taken, and refused with which error; what was wrong."""
 
-    written: Counter[str] = field(default_factory=Counter)
-    refused: int = 0
+    told: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in INTERFACES})
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{self.written.total()} written, {self.refused} refused"
+        words = {name: " ".join(f"{number} {_word(error)}" for error, number in sorted(told.items()))
+                 for name, told in self.told.items()}  # fmt: skip
+        return ", ".join(f"{name} {text}" for name, text in words.items())
 
     def tried(self) -> None:
-        """Raises unless each interface has written some."""
-        tried(all(self.written[name] for name in INTERFACES), f"each interface: {self.written}, {self.wrong[:3]}")
+        """Raises unless each interface has written some, or something is wrong."""
+        tried(self.wrong or all(told[TAKEN] for told in self.told.values()), f"each interface: {self}")
+
+
+def _word(error: int) -> str:
+    # It has another name of the same number.
+    return "EOPNOTSUPP" if error == errno.EOPNOTSUPP else errno.errorcode[error] if error else "taken"
 
 
 def combinations(names: Mapping[str, int]) -> Iterator[frozenset[str]]:
@@ -45,17 +58,35 @@ def combinations(names: Mapping[str, int]) -> Iterator[frozenset[str]]:
         yield from map(frozenset, itertools.combinations(names, count))
 
 
-def may_refuse(interface: str, flags: frozenset[str], error: int | None) -> bool:
-    """Is the error one that these flags may meet?"""
-    return (
-        error in REFUSALS
-        or (error == errno.ENOSPC and bool(flags & {"O_APPEND", "APPEND"}))  # a device has its size
-        or (error == errno.EINVAL and interface == "io_uring" and "HIPRI" in flags)  # that takes another ring
-        or (error == errno.EINVAL and flags >= {"O_DIRECT", "O_APPEND"})  # NFS does not open that
-    )
+def documented(kind: str, interface: str, flags: frozenset[str], waits: bool) -> set[int]:
+    """What may become of a write with these flags on such a target: an error or TAKEN, of which there may be several.
+
+    What must not wait is refused where something else `waits`, as for the time of the file to be noted.
+    """
+    direct, nowait, appends = "O_DIRECT" in flags, "NOWAIT" in flags, bool(flags & {"O_APPEND", "APPEND"})
+    if kind == "nfs" and flags >= {"O_DIRECT", "O_APPEND"}:
+        return {errno.EINVAL}  # is not opened: no append is atomic there
+    if kind == "nfs" and nowait:
+        return {errno.EOPNOTSUPP}  # only what is read need not wait
+    if interface == "io_uring" and "HIPRI" in flags:
+        return {errno.EINVAL}  # takes a ring that is polled
+    if kind == "bare" and appends:
+        return {errno.ENOSPC}  # a device has its size
+    if not nowait:
+        return {TAKEN}
+    if not direct and kind in ("bare", "ext4"):
+        # Does not know how to write to the cache and not wait; who submits does, and would wait.
+        return {errno.EAGAIN if interface == "io_uring" else errno.EOPNOTSUPP}
+    if kind == "ext4" and appends:
+        return {errno.EAGAIN}  # waits for the drive
+    if kind == "ext4" or waits or appends:
+        return {TAKEN, errno.EAGAIN}  # waits where ext4 has a time to note, and there have to be blocks
+    return {TAKEN}
 
 
-def write_each_way(fd: int, always: frozenset[str] = frozenset(), never: frozenset[str] = frozenset()) -> Outcome:
+def write_each_way(
+    fd: int, kind: str, always: frozenset[str] = frozenset(), never: frozenset[str] = frozenset(), waits: bool = False
+) -> Outcome:
     """A page in each way whose flags have all of these and none of those; what was written is read back."""
     outcome = Outcome()
     # What is cached ahead of a direct write is dropped by it, which one that must not wait does not do.
@@ -66,17 +97,20 @@ def write_each_way(fd: int, always: frozenset[str] = frozenset(), never: frozens
         flags = to_open | to_write
         if always - flags or never & flags:
             continue
+        name = f"{interface} {'|'.join(sorted(flags)) or 'no flag'}"
         page[:] = pattern(number * PAGE, PAGE)
         at = os.lseek(fd, 0, os.SEEK_END) if flags & {"O_APPEND", "APPEND"} else number * PAGE
+        took, error = 0, TAKEN
         try:
             with opened(f"/proc/self/fd/{fd}", reduce(or_, (OPEN[name] for name in to_open), os.O_RDWR)) as file:
                 took = write(file, page, at, reduce(or_, (RWF[name] for name in to_write), 0))
-        except OSError as error:
-            outcome.refused += 1
-            if not may_refuse(interface, flags, error.errno):
-                outcome.wrong.append(f"{interface} {'|'.join(sorted(flags))}: {error}")
-            continue
-        outcome.written[interface] += 1
-        if took != PAGE or os.pread(fd, PAGE, at) != page[:]:
-            outcome.wrong.append(f"{interface} {'|'.join(sorted(flags))}: {took} bytes")
+        except OSError as failure:
+            error = failure.errno or errno.EIO
+        outcome.told[interface][error] += 1
+        may = documented(kind, interface, flags, waits)
+        if error not in may:
+            outcome.wrong.append(f"{name} is {_word(error)}, not {' or '.join(map(_word, sorted(may)))}")
+        elif not error and (took != PAGE or os.pread(fd, PAGE, at) != page[:]):
+            outcome.wrong.append(f"{name} took {took} bytes")
+    del outcome.wrong[MOST:]
     return outcome
