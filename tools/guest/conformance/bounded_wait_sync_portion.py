@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""syncfs() of a small file beside a kick for 512 MiB on another partition of a slow drive: they share a flusher.
+
+It waits for one portion of what is written for the kick. Counted in bytes: the drive is as slow as the
+host makes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from dontcache import MIB, MKFS, TRACEFS, cachestat, file_system, flusher_held, opened, run, trace, write_dontcache
+from knobs import never_many, never_periodic
+from no_oops_loop import INNER
+from row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
+from slow import REQUEST, partition, slow_drive, syncfs
+from walk import SECTOR, sectors
+
+PORTION = 4 * MIB
+MOST = PORTION + 4 * REQUEST
+"""What is written for the kick meanwhile: a portion, and requests that are under way when it begins or ends."""
+KICKED = 512 * MIB
+PART, OTHER = 640 * MIB, 256 * MIB
+SMALL = 64 * KIB
+TIMES = 2 if SHORT else 4
+MARK = "the sync begins"
+
+ISSUED = re.compile(r" block_rq_issue: \S+ W\w* \d+ \([^)]*\) (\d+) \+ (\d+) ")
+"""A write of so many sectors, from this one on."""
+
+
+@contextlib.contextmanager
+def other_file(device: str) -> Iterator[int]:
+    """A file of a file system of its own, which has its place on the drive."""
+    run(*MKFS["ext4"], device)
+    INNER.mkdir(exist_ok=True)
+    run("mount", "-t", "ext4", device, INNER)
+    try:
+        with opened(INNER / "file") as fd:
+            os.pwrite(fd, bytes(SMALL), 0)
+            os.fsync(fd)
+            yield fd
+    finally:
+        run("umount", INNER)
+
+
+def kicked(path: Path) -> int:
+    """Has the file kicked for; its pages are dirty when that begins."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    data = os.urandom(MIB)
+    with flusher_held():
+        for offset in range(0, KICKED, MIB):
+            write_dontcache(fd, offset, data)
+    return fd
+
+
+def written_before(lines: Iterable[str], first: int, last: int) -> int | None:
+    """Bytes that were written before any of these sectors, after the mark; None if those never were."""
+    total, begun = 0, False
+    for line in lines:
+        begun |= MARK in line
+        if begun and (issued := ISSUED.search(line)):
+            start, count = int(issued[1]), int(issued[2])
+            if first <= start <= last:
+                return total
+            total += count * SECTOR
+    return None
+
+
+def portion() -> Verdict:
+    waits: list[float] = []
+    written: list[int | None] = []
+    with contextlib.ExitStack() as stack:
+        disk = stack.enter_context(slow_drive())
+        root = stack.enter_context(file_system("xfs", stack.enter_context(partition(disk.device, 1, 0, PART))))
+        small = stack.enter_context(other_file(stack.enter_context(partition(disk.device, 2, PART, OTHER))))
+        first, last = (PART // SECTOR + sector for sector in sectors(small, "ext4", 0))
+        stack.enter_context(never_periodic())
+        stack.enter_context(never_many())
+        much = kicked(root / "much")
+        stack.callback(os.close, much)
+        # Nobody needs it any more then.
+        stack.callback(os.ftruncate, much, 0)
+        started = waited(lambda: cachestat(much).writeback > 0, PATIENCE)
+        for _ in range(TIMES):
+            time.sleep(0.2)  # amid the round
+            left = cachestat(much).dirty
+            tried(started is not None and left > 2 * MOST // MIB, f"a kick that has much to do: {left} pages are left")
+            with trace("block/block_rq_issue") as lines:
+                os.pwrite(small, os.urandom(SMALL), 0)
+                (TRACEFS / "trace_marker").write_text(MARK)
+                begin = time.monotonic()
+                syncfs(small)
+                waits.append(time.monotonic() - begin)
+                written.append(written_before(lines(), first, last))
+            if written[-1] is None or written[-1] > MOST:
+                break
+    most = max((bytes_ for bytes_ in written if bytes_ is not None), default=0)
+    kept = None not in written and most <= MOST
+    tried(not kept or most, "a sync that has to wait")
+    figures = f"{most / MIB:.1f} MiB written for the kick before the sync's first byte, the longest of {len(waits)} syncs"
+    if None in written:
+        figures += ", one of which has written nothing"
+    return Verdict(kept, f"{figures} took {max(waits):.1f} s")
+
+
+if __name__ == "__main__":
+    main(portion, breaks_c=True)
