@@ -33,6 +33,10 @@ kernel kunit lint audit micro:
 conformance:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
+## mutants: a core that breaks its rule, for each row of conformance that C keeps; ARGS=--help has more
+mutants:
+	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
+
 ## bench: every scenario on both cores, DONTCACHE beside buffered; ARGS=--help has more
 ## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
 ## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
@@ -68,4 +72,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare conformance kernel kunit lint audit micro vm clean help
+.PHONY: run test bench compare conformance mutants kernel kunit lint audit micro vm clean help

@@ -18,6 +18,7 @@ TARGETS = {
     "kernel": ("kernel", "build build/bzImage and build/.config"),
     "kunit": ("kunit", "run the KUnit suites"),
     "conformance": ("conformance", "try what DONTCACHE promises on both cores"),
+    "mutants": ("mutants", "try whether the rows of conformance find a core that breaks their rules"),
     "micro": ("micro", "count the instructions of single operations on both cores"),
     "lint": ("lint", "run the linters"),
     "audit": ("audit", "list what is unsafe, and why it is sound"),

@@ -61,6 +61,8 @@ class Row:
     name: str
     promise: str
     tried: str
+    breaks_c: bool = False
+    """Is it known to break C? Then it has to, lest it prove nothing."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,10 @@ def of_counts(counts: Counts) -> Result:
 
 POWER_CUTS = Row("crash_safe_power_cuts", "crash safe", "Power that goes while writers run: what fsync promised is there")
 
-HOST: dict[Row, Callable[[str, bool], Counts]] = {
-    POWER_CUTS: lambda core, short: power_cuts.run(6 if short else 50, core),
+HOST: dict[Row, Callable[[str, bool, Path], Counts]] = {
+    POWER_CUTS: lambda core, short, image: power_cuts.run(6 if short else 50, core, kernel=image),
 }
-"""Rows that no script in the guest can tell of, as it does not live to their end: what tries them on a core.
+"""Rows that no script in the guest can tell of, as it does not live to their end: what tries them on a core of an image.
 
 They want the kernel that is measured.
 """
@@ -99,10 +101,12 @@ def find_rows(patterns: Sequence[str] = (), variant: Variant = MEASURED) -> list
     rows = []
     for prefix, promise in PROMISES.items():
         for script in sorted(ROWS.glob(f"{prefix}_*.py")):
-            said = ast.get_docstring(ast.parse(script.read_text()))
+            tree = ast.parse(script.read_text())
+            said = ast.get_docstring(tree)
             if not said:
                 raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
-            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip(".")))
+            marks = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "breaks_c"]
+            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), bool(marks)))
     rows += HOST if variant == MEASURED else ()
     chosen = [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
     if not chosen:
@@ -172,7 +176,7 @@ def run_rows(
     results = run_core(core, inside, short, setup, boots, variant) if inside else {}
     for row in rows:
         if row in HOST:
-            counts = HOST[row](core, short)
+            counts = HOST[row](core, short, variant.image)
             results[row.name] = of_counts(counts)
             boots.add(counts.boots)
     return results

@@ -91,7 +91,7 @@ def options_for(variant: Variant) -> vm.VmOptions:
     """The guest that the scripts run in; the kernel's own parameters tell them what they run on."""
     if variant == MEASURED:
         return OPTIONS
-    parameters = f"sanitizer={variant.name} {variant.parameters}".strip()
+    parameters = f"sanitizer={variant.name} {variant.parameters}".strip() if variant.name else variant.parameters
     return replace(OPTIONS, kernel=variant.image, mem=variant.mem, append=parameters)
 
 

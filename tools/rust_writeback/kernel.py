@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import config, fetch, overlay, paths, steps, wiring
@@ -87,8 +88,8 @@ def configure(tree: str, variant: Variant) -> None:
     steps.step(f"config{variant.suffix}", key, [result], merge)
 
 
-def build(tree: str, variant: Variant) -> None:
-    """Compile, incrementally, and put the image in its place."""
+def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
+    """Compile, incrementally, and put the image in its place; make may run inside another command."""
     dot_config = variant.out / ".config"
     key = steps.digest(tree, TOOLCHAIN, dot_config, *filter(None, [variant.flags]))
 
@@ -104,7 +105,7 @@ def build(tree: str, variant: Variant) -> None:
                 if re.match(r"  [A-Z]", line):
                     bar.advance()
 
-            command = make("bzImage", out=variant.out, flags=variant.flags)
+            command = [*inside, *make("bzImage", out=variant.out, flags=variant.flags)]
             must(command, log, "the kernel build", make_environment(), count)
         image = variant.out / "arch/x86/boot/bzImage"
         steps.write_whole(variant.dot_config, dot_config.read_bytes())

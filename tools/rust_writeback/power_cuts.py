@@ -96,7 +96,7 @@ class Watch:
         return sum(1 for _ in self.acknowledged.glob("*/*"))
 
 
-def _chain(kind: str, cuts: int, core: str, seed: int) -> Counts:
+def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> Counts:
     """A file system that loses its power again and again."""
     counts = Counts()
     chance = random.Random(f"{kind} {seed}")
@@ -109,7 +109,8 @@ def _chain(kind: str, cuts: int, core: str, seed: int) -> Counts:
         told = ""
         for number in range(cuts + 1):
             watch = Watch(drive, share / "acknowledged" / f"{seed}.{number}", chance.uniform(SHORTEST, LONGEST))
-            boot = partial(_boot, kind=kind, core=core, words=f"{seed} {number} {cuts}", share=share)
+            words = f"{seed} {number} {cuts}"
+            boot = partial(_boot, kind=kind, core=core, words=words, share=share, kernel=kernel)
             try:
                 watch, ended = _boot_until(watch, boot, counts.boots)
             except Failure as failure:
@@ -148,12 +149,12 @@ def _boot_until(watch: Watch, boot: Callable[[Watch], int | None], boots: vm.Boo
             return watch, ended
 
 
-def _boot(watch: Watch, kind: str, core: str, words: str, share: Path) -> int | None:
+def _boot(watch: Watch, kind: str, core: str, words: str, share: Path, kernel: Path | None) -> int | None:
     """One boot; None when the power was cut, otherwise the status of the script."""
     with watch.drive.plugged_in() as file:
         backend = f"if=none,id=cut,format=raw,cache=writeback,file={file}"
         devices = ("-drive", backend, "-device", "virtio-blk-pci,drive=cut")
-        options = vm.VmOptions(core=core, mem="768M", nvme=None, share=share, devices=devices)
+        options = vm.VmOptions(core=core, mem="768M", nvme=None, share=share, devices=devices, kernel=kernel)
         command = f"NVME={NODE} exec python3 -B /share/{SCRIPT.name} {kind} {words}"
         try:
             result = vm.run(options, [command], stdout=watch.take)
@@ -170,13 +171,13 @@ def _last_line(text: bytes) -> str:
     return lines[-1] if lines else "nothing was told"
 
 
-def run(cuts: int = 6, core: str = "rust", seed: int | None = None) -> Counts:
-    """So many cuts or one more, half of them on each file system; each is a case."""
+def run(cuts: int = 6, core: str = "rust", seed: int | None = None, kernel: Path | None = None) -> Counts:
+    """So many cuts or one more, half of them on each file system; each is a case. Of this kernel, if one is named."""
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 32)
     counts = Counts()
     for kind in KINDS:
-        counts.add(_chain(kind, -(-cuts // len(KINDS)), core, seed))
+        counts.add(_chain(kind, -(-cuts // len(KINDS)), core, seed, kernel))
     return counts
 
 

@@ -17,9 +17,11 @@ class Variant:
     The flags are for the compiler of the kernel's Rust, the parameters are the kernel's. On a kernel
     with a slowness of 3 the guest tests take about three times as long. LKDTM's crash, if there is one
     for a sanitizer, is reported by it in these words. One that is asked has an opinion at the end.
+    One without a name may be a copy of the measured kernel, in files of its own.
     """
 
     name: str = ""
+    copy: str = ""
     mem: str = "2G"
     flags: str = ""
     parameters: str = ""
@@ -37,7 +39,7 @@ class Variant:
     @property
     def suffix(self) -> str:
         """What tells its files from those of the measured kernel."""
-        return f"-{self.name}" if self.name else ""
+        return f"-{self.name or self.copy}" if self.name or self.copy else ""
 
     @property
     def out(self) -> Path:

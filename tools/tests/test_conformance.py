@@ -162,7 +162,7 @@ def test_a_row_of_many_cases(counts: Counts, verdict: str) -> None:
 def test_a_row_from_the_host_is_one_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Row("cut", "no oops", "the power goes")
     counts = Counts(failed=1, problems=["lost"], boots=vm.Boots(count=3, deaths=1))
-    monkeypatch.setitem(conformance.HOST, row, lambda core, short: counts)
+    monkeypatch.setitem(conformance.HOST, row, lambda core, short, image: counts)
     assert conformance.find_rows(["cut"]) == [row]
     boots = vm.Boots(count=4)
     assert conformance.run_rows("c", [row], True, {}, boots) == {"cut": Result(BROKEN, "0 of 1; lost")}

@@ -65,7 +65,7 @@ ALIEN = {
 """What somebody may have in the environment for reasons of his own."""
 
 
-@pytest.mark.parametrize("name", ["bench", "compare", "conformance", "kernel", "kunit", "lint", "audit", "micro"])
+@pytest.mark.parametrize("name", ["bench", "compare", "conformance", "mutants", "kernel", "kunit", "lint", "audit", "micro"])
 @pytest.mark.parametrize("options", [[], ["-e"]], ids=["", "-e"])
 def test_the_environment_does_not_divert(name: str, options: list[str]) -> None:
     assert make(*options, name, **ALIEN) == [*ENTER, name]

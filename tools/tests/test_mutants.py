@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants: a row that does not find its mutant, or cannot tell, is never passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rust_writeback import conformance, mutants, paths
+from rust_writeback.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row
+from rust_writeback.errors import Failure
+from rust_writeback.mutants import NOT_APPLIED, NOT_BUILT, SURVIVED, Listed, Mutant
+
+FILE = "fs/dontcache_kick.rs"
+MUTANT = Mutant("wakes_nobody", "a kick wakes the flusher", FILE, "wb.wakeup();", "", ("no_lost_kick_x",))
+ROWS = [row.name for row in conformance.find_rows()]
+LISTED = mutants.read(rows=ROWS)
+
+ENTRY = """
+[mutants.wakes_nobody]
+rule = "a kick wakes the flusher"
+file = "fs/dontcache_kick.rs"
+find = "wb.wakeup();"
+replace = ""
+rows = ["no_lost_kick_x"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kernel tree with the file that the mutant changes."""
+    tree = tmp_path / "linux"
+    (tree / "fs").mkdir(parents=True)
+    (tree / FILE).write_text("a\n    wb.wakeup();\nb\n")
+    monkeypatch.setattr(paths, "LINUX", tree)
+    return tree
+
+
+def read(tmp_path: Path, text: str) -> Listed:
+    (tmp_path / "mutants.toml").write_text(text)
+    return mutants.read(tmp_path / "mutants.toml", ["no_lost_kick_x"])
+
+
+def run(results: Mapping[str, Result], mutant: Mutant = MUTANT) -> tuple[list[str], list[str]]:
+    """What the rows of one mutant are said to have said, and what was wrong."""
+    lines, problems = mutants.run([mutant], lambda mutant: None, lambda mutant: results)
+    return [result.verdict for _, _, result in lines], problems
+
+
+def test_a_row_that_finds_its_mutant_is_right() -> None:
+    assert run({"no_lost_kick_x": Result(BROKEN, "not written")}) == ([BROKEN], [])
+
+
+def test_a_survivor_fails_and_is_named() -> None:
+    verdicts, problems = run({"no_lost_kick_x": Result(KEPT, "6 ms")})
+    assert verdicts == [KEPT]
+    assert problems == [f"wakes_nobody: no_lost_kick_x {SURVIVED}: 6 ms"]
+
+
+@pytest.mark.parametrize("results", [{"no_lost_kick_x": Result(NOT_RUN, "no drive")}, {}])
+def test_a_row_that_was_not_run_fails(results: dict[str, Result]) -> None:
+    verdicts, problems = run(results)
+    assert verdicts == [NOT_RUN]
+    assert len(problems) == 1 and "no_lost_kick_x could not be run" in problems[0]
+
+
+def test_a_row_has_to_come_to_the_end_that_is_foretold() -> None:
+    assert run({"no_lost_kick_x": Result(HANG, "")})[1] == ["wakes_nobody: no_lost_kick_x is not broken but hang: "]
+    assert run({"no_lost_kick_x": Result(HANG, "")}, replace(MUTANT, verdict=HANG))[1] == []
+
+
+@pytest.mark.parametrize("content", ["a\n", "wb.wakeup();\nwb.wakeup();\n"])
+def test_a_line_that_is_not_there_once_does_not_apply(tree: Path, content: str) -> None:
+    (tree / FILE).write_text(content)
+    lines, problems = mutants.run([MUTANT], lambda mutant: pytest.fail("was built"), lambda mutant: {})
+    assert [result.verdict for _, _, result in lines] == [NOT_APPLIED]
+    assert len(problems) == 1 and f"{FILE} has {content.count('wakeup')} times" in problems[0]
+
+
+def test_a_file_that_is_not_ours_does_not_apply() -> None:
+    assert run({}, replace(MUTANT, file="fs/namei.c"))[0] == [NOT_APPLIED]
+
+
+def test_what_does_not_build_fails_and_the_next_is_tried() -> None:
+    def make(mutant: Mutant) -> None:
+        if mutant is MUTANT:
+            raise Failure("the kernel build failed")
+
+    other = replace(MUTANT, name="other")
+    lines, problems = mutants.run([MUTANT, other], make, lambda mutant: {"no_lost_kick_x": Result(BROKEN, "")})
+    assert [result.verdict for _, _, result in lines] == [NOT_BUILT, BROKEN]
+    assert len(problems) == 1 and problems[0].startswith("wakes_nobody does not build")
+
+
+def test_a_row_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    assert list(read(tmp_path, ENTRY).mutants) == ["wakes_nobody"]
+    for text in (ENTRY.replace("kick_x", "kick_y"), ENTRY + '[open]\nno_lost_kick_y = "x"\n'):
+        with pytest.raises(Failure, match="no_lost_kick_y, which there is not"):
+            read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('rule = "a kick wakes the flusher"\n', ""),
+        ("rule =", "rules ="),
+        ('replace = ""', "replace = 1"),
+        ('replace = ""', 'replace = "wb.wakeup();"'),
+        ('find = "wb.wakeup();"', 'find = " "'),
+        ('rows = ["no_lost_kick_x"]', "rows = []"),
+        ('rows = ["no_lost_kick_x"]', 'rows = ["no_lost_kick_x"]\nverdict = "kept"'),
+        ("[mutants.wakes_nobody]", "[mutant.wakes_nobody]"),
+        ("[mutants.wakes_nobody]", "[mutants.wakes_nobody"),
+    ],
+)
+def test_what_is_written_down_wrong_is_refused_in_one_line(tmp_path: Path, old: str, new: str) -> None:
+    with pytest.raises(Failure) as refused:
+        read(tmp_path, ENTRY.replace(old, new))
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_was_changed_is_changed_back_and_compiled_again(tree: Path, tmp_path: Path) -> None:
+    above = tmp_path / "above"
+    assert mutants.lay(MUTANT, above, tree) == [(above / FILE, tree / FILE)]
+    assert (above / FILE).read_text() == "a\n    \nb\n"
+    assert (tree / FILE).read_text() == "a\n    wb.wakeup();\nb\n"
+    other = replace(MUTANT, file="mm/rust_writeback.c", find="c", replace="d")
+    (tree / "mm").mkdir()
+    (tree / other.file).write_text("c\n")
+    assert len(mutants.lay(other, above, tree)) == 2
+    assert (above / FILE).read_text() == (tree / FILE).read_text()
+    assert (above / FILE).stat().st_mtime_ns > (tree / FILE).stat().st_mtime_ns
+
+
+def test_a_file_that_is_gone_is_not_laid_above_anything(tree: Path, tmp_path: Path) -> None:
+    above = tmp_path / "above"
+    (above / "fs").mkdir(parents=True)
+    (above / "fs" / "gone.rs").write_text("x")
+    assert mutants.lay(MUTANT, above, tree) == [(above / FILE, tree / FILE)]
+    assert not (above / "fs" / "gone.rs").exists()
+
+
+@pytest.mark.parametrize("mutant", LISTED.mutants.values(), ids=str)
+def test_each_mutant_applies(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "LINUX", paths.BUILD / "linux")
+    place = mutant.place()
+    ours = paths.PROJECT / mutant.file
+    mutant.apply((ours if ours.is_file() else paths.LINUX / place).read_text())
+
+
+def test_each_row_breaks_c_or_has_a_mutant_or_waits_for_one() -> None:
+    assert mutants.uncovered(conformance.find_rows(), LISTED) == []
+
+
+def test_a_row_waits_for_a_mutant_no_longer_than_it_has_to() -> None:
+    covered = {name for mutant in LISTED.mutants.values() for name in mutant.rows}
+    covered |= {row.name for row in conformance.find_rows() if row.breaks_c}
+    assert covered & LISTED.open.keys() == set()
+
+
+def test_a_row_without_any_of_that_is_named() -> None:
+    rows = [Row("a", "p", "t", breaks_c=True), Row("b", "p", "t"), Row("c", "p", "t"), Row("d", "p", "t")]
+    listed = Listed({"m": replace(MUTANT, rows=("b",))}, {"c": "what it is to break"})
+    assert mutants.uncovered(rows, listed) == ["d"]
+
+
+def test_the_mark_of_a_row_is_read_from_its_script() -> None:
+    marks = {row.name: row.breaks_c for row in conformance.find_rows()}
+    assert marks["no_oops_fresh_device"] and not marks["no_oops_aio"]
