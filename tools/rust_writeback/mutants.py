@@ -16,8 +16,8 @@ import argparse
 import fnmatch
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich import box
@@ -55,13 +55,11 @@ class Mutant:
     whole: bool = False
     """Do the rows need all of their time? They have less as a rule, as in make test."""
 
-    def place(self, project: Path = paths.PROJECT) -> str:
+    def place(self) -> str:
         """Where its file is in the kernel tree: one of ours, or one of the kernel's with hooks of ours."""
-        places = overlay.read_allowlist(project=project) if project == paths.PROJECT else {}
-        hooked = {name for patch in wiring.patches(project) for name in wiring.touched(patch)}
-        if self.file in places:
-            return places[self.file]
-        if self.file in hooked:
+        if place := overlay.read_allowlist().get(self.file):
+            return place
+        if any(self.file in wiring.touched(patch) for patch in wiring.patches()):
             return self.file
         raise Failure(f"{self.name}: {self.file} is no file of ours in the kernel, and has no hook of ours")
 
@@ -121,6 +119,19 @@ def uncovered(rows: Sequence[Row], listed: Listed) -> list[str]:
     """The rows that neither break C nor have a mutant, and do not wait for one either."""
     covered = {name for mutant in listed.mutants.values() for name in mutant.rows} | listed.open.keys()
     return [row.name for row in rows if not row.breaks_c and row.name not in covered]
+
+
+def choose(mutants: Iterable[Mutant], patterns: Sequence[str]) -> list[Mutant]:
+    """The mutants whose name matches a pattern, and of the others those rows that do."""
+
+    def matches(name: str) -> bool:
+        return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+    found = [
+        mutant if matches(mutant.name) else replace(mutant, rows=tuple(filter(matches, mutant.rows)))
+        for mutant in mutants
+    ]
+    return [mutant for mutant in found if mutant.rows]
 
 
 def lay(mutant: Mutant, above: Path = ABOVE, tree: Path = paths.LINUX) -> list[tuple[Path, Path]]:
@@ -223,11 +234,7 @@ def main(arguments: list[str]) -> int:
     rows = conformance.find_rows()
     listed = read(rows=[row.name for row in rows])
     wanted = options.only or ["*"]
-    mutants = [
-        mutant
-        for mutant in listed.mutants.values()
-        if any(fnmatch.fnmatch(name, pattern) for pattern in wanted for name in (mutant.name, *mutant.rows))
-    ]
+    mutants = choose(listed.mutants.values(), wanted)
     if options.list:
         for mutant in mutants:
             print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.rows)}")

@@ -94,6 +94,13 @@ def test_what_does_not_build_fails_and_the_next_is_tried() -> None:
     assert len(problems) == 1 and problems[0].startswith("wakes_nobody does not build")
 
 
+def test_mutants_are_chosen_by_their_name_and_by_their_rows() -> None:
+    both = replace(MUTANT, rows=("no_lost_kick_x", "no_oops_y"))
+    assert mutants.choose([both], ["wakes_*"]) == [both]
+    assert mutants.choose([both], ["*_y"]) == [replace(both, rows=("no_oops_y",))]
+    assert mutants.choose([both], ["*_z"]) == []
+
+
 def test_a_row_that_there_is_not_is_refused(tmp_path: Path) -> None:
     assert list(read(tmp_path, ENTRY).mutants) == ["wakes_nobody"]
     for text in (ENTRY.replace("kick_x", "kick_y"), ENTRY + '[open]\nno_lost_kick_y = "x"\n'):
@@ -142,7 +149,7 @@ def test_a_file_that_is_gone_is_not_laid_above_anything(tree: Path, tmp_path: Pa
     assert not (above / "fs" / "gone.rs").exists()
 
 
-@pytest.mark.parametrize("mutant", LISTED.mutants.values(), ids=str)
+@pytest.mark.parametrize("mutant", LISTED.mutants.values(), ids=list(LISTED.mutants))
 def test_each_mutant_applies(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "LINUX", paths.BUILD / "linux")
     place = mutant.place()
