@@ -24,6 +24,7 @@ use kernel::{
         },
         round::{
             round,
+            During,
             Purpose, //
         }, //
     }, //
@@ -36,6 +37,7 @@ fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
         return 0;
     };
     let written = round(&mut flusher, budget, purpose);
+    flusher.note_served();
     if policy::is_kick() {
         ended(wb, budget, written);
     }
@@ -67,17 +69,21 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
     work: *mut bindings::wb_writeback_work,
     dirtied_before: c_ulong,
 ) {
-    if work.is_null() {
+    let (flusher, during) = if work.is_null() {
         // SAFETY: The caller promises the flusher's context.
-        serve(unsafe { Flusher::assume_running(wb) }, Purpose::Beside);
-        return;
-    }
-    // SAFETY: The caller promises the flusher's context, and that it does this work.
-    let flusher = unsafe { Flusher::assume_running_beside(wb, work, dirtied_before) };
-    if !flusher.is_beside_sync() {
-        serve(flusher, Purpose::Alone);
-    } else if flusher.serves_beside_sync() {
-        serve(flusher, Purpose::Beside);
+        (unsafe { Flusher::assume_running(wb) }, During::NextWork)
+    } else {
+        // SAFETY: The caller promises the flusher's context, and that it does this work.
+        let flusher = unsafe { Flusher::assume_running_beside(wb, work, dirtied_before) };
+        let during = if flusher.is_beside_sync() {
+            During::Sync
+        } else {
+            During::OtherWork
+        };
+        (flusher, during)
+    };
+    if let Some(purpose) = during.purpose(flusher.rested_ms()) {
+        serve(flusher, purpose);
     }
 }
 

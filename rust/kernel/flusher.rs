@@ -37,14 +37,10 @@ use crate::{
         Jiffies, //
     },
     types::NotThreadSafe,
-    writeback::{
-        kick::is_asked_for,
-        round::{
-            self,
-            Next,
-            Written,
-            IN_SYNC_MS, //
-        }, //
+    writeback::round::{
+        self,
+        Next,
+        Written, //
     }, //
 };
 use core::{
@@ -74,7 +70,7 @@ pub struct Flusher<'a> {
     _not_send: NotThreadSafe,
 }
 
-/// Work for one super block, which has to write what was dirtied before a time.
+/// Work that has to write what was dirtied before a time, of one super block unless that is null.
 #[derive(Clone, Copy)]
 struct Sync {
     sb: *mut bindings::super_block,
@@ -132,17 +128,21 @@ impl<'a> Flusher<'a> {
         self.sync.is_some()
     }
 
-    /// Whether a kick is to be served beside the sync now, for which somebody waits: once in a while.
-    pub fn serves_beside_sync(&self) -> bool {
-        let now = jiffies();
+    /// For how many milliseconds no round was served.
+    #[inline]
+    pub fn rested_ms(&self) -> u64 {
         // SAFETY: The wb is live, and only its flusher uses this field.
-        let served = unsafe { &mut (*self.wb.as_raw()).dontcache_served };
-        let rested = after(now, served.wrapping_add(msecs_to_jiffies(IN_SYNC_MS)));
-        let serves = rested && is_asked_for(self.wb);
-        if serves {
-            *served = now;
-        }
-        serves
+        let served = unsafe { (*self.wb.as_raw()).dontcache_served };
+        let rested = jiffies().wrapping_sub(served);
+        // SAFETY: A conversion, which is always safe.
+        unsafe { bindings::jiffies64_to_msecs(rested as u64) }
+    }
+
+    /// Notes that a round has ended.
+    #[inline]
+    pub fn note_served(&self) {
+        // SAFETY: As for `rested_ms`.
+        unsafe { (*self.wb.as_raw()).dontcache_served = jiffies() };
     }
 
     /// Has the flusher run again in `milliseconds`, if it would not before. Nothing that is due
@@ -176,7 +176,7 @@ impl round::Flusher for Flusher<'_> {
             }),
             sync: self.sync,
             next: None,
-            first_sure: ptr::null_mut(),
+            first_sure: None,
         }
     }
 
@@ -221,13 +221,13 @@ pub struct FlusherLists<'a> {
     lists: ListsGuard<'a>,
     sync: Option<Sync>,
     next: Option<Candidate>,
-    first_sure: *mut bindings::list_head,
+    first_sure: Option<Link>,
 }
 
 /// An inode that was looked at.
 #[derive(Clone, Copy)]
 struct Candidate {
-    link: *mut bindings::list_head,
+    link: Link,
     /// Other work has queued it.
     queued: bool,
 }
@@ -278,23 +278,49 @@ impl<'a> ListsGuard<'a> {
     }
 }
 
-/// One of the lists.
-macro_rules! list {
-    ($lists:expr, $name:ident) => {
-        // SAFETY: The wb is live, so its field can be named.
-        unsafe { &raw mut (*$lists.wb.as_raw()).$name }
-    };
+/// A list of inodes of a wb.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum List {
+    Dontcache,
+    Dirty,
+    Io,
+    MoreIo,
 }
 
-/// The inode of a link.
+/// The link of an inode.
 ///
-/// # Safety
+/// # Invariants
 ///
-/// `link` must be the link of a live inode, in a list of a wb whose lock is held for `'a`.
-#[inline]
-unsafe fn inode_of<'a>(link: *mut bindings::list_head) -> &'a Inode {
-    // SAFETY: The caller promises that the link is the field of an inode.
-    unsafe { Inode::from_raw(crate::container_of!(link, bindings::inode, i_io_list)) }
+/// It is in a list of a wb whose lock has been held since it was found there. So the inode is live, and
+/// only who holds the lock moves it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Link(*mut bindings::list_head);
+
+/// Where an inode is moved to.
+#[derive(Clone, Copy)]
+enum To {
+    /// In front of all in a list.
+    Front(List),
+    /// Behind all in a list: the next.
+    Back(List),
+    /// In front of this one.
+    Before(Link),
+}
+
+impl Link {
+    /// The link of `inode`, whichever list it is in.
+    #[inline]
+    fn raw(inode: &Inode) -> *mut bindings::list_head {
+        // SAFETY: The inode is live, so its field can be named.
+        unsafe { &raw mut (*inode.as_raw()).i_io_list }
+    }
+
+    #[inline]
+    fn inode(&self) -> &Inode {
+        // SAFETY: By the type invariants the link is a live inode's. It is only kept while the lock is
+        // held.
+        unsafe { Inode::from_raw(crate::container_of!(self.0, bindings::inode, i_io_list)) }
+    }
 }
 
 /// The page cache of an inode.
@@ -303,12 +329,6 @@ fn pages_of(inode: &Inode) -> &AddressSpace {
     // SAFETY: The inode is live, so is its own page cache: that of a device's node is the block
     // device's, and not meant.
     unsafe { AddressSpace::from_raw(&raw mut (*inode.as_raw()).i_data) }
-}
-
-#[inline]
-fn link_of(inode: &Inode) -> *mut bindings::list_head {
-    // SAFETY: The inode is live, so its field can be named.
-    unsafe { &raw mut (*inode.as_raw()).i_io_list }
 }
 
 #[inline]
@@ -323,13 +343,13 @@ fn after(a: Jiffies, b: Jiffies) -> bool {
     (b.wrapping_sub(a) as c_long) < 0
 }
 
-impl<'a> Lists<'a> {
+impl Lists<'_> {
     /// Adopts lists that C has locked.
     ///
     /// # Safety
     ///
-    /// `wb` must point at a wb that is not freed for `'a`, whose `list_lock` the current context
-    /// holds for `'a`.
+    /// `wb` must point at a wb that is not freed for the lifetime, whose `list_lock` the current
+    /// context holds for as long.
     #[inline]
     pub unsafe fn assume_locked(wb: *mut bindings::bdi_writeback) -> Self {
         // INVARIANT: The caller promises the lock.
@@ -340,34 +360,84 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// The last link of `list`. None if it is empty.
     #[inline]
-    fn last(list: *mut bindings::list_head) -> Option<*mut bindings::list_head> {
-        // SAFETY: The list is one of the wb's, which only changes under the lock.
-        let last = unsafe { (*list).prev };
-        (!ptr::eq(last, list)).then_some(last)
+    fn head(&self, list: List) -> *mut bindings::list_head {
+        let wb = self.wb.as_raw();
+        // SAFETY: The wb is live, so its fields can be named.
+        unsafe {
+            match list {
+                List::Dontcache => &raw mut (*wb).b_dontcache,
+                List::Dirty => &raw mut (*wb).b_dirty,
+                List::Io => &raw mut (*wb).b_io,
+                List::MoreIo => &raw mut (*wb).b_more_io,
+            }
+        }
     }
 
-    /// Whether these are the lists that `inode` gets into.
+    /// What is not the head of `list` is an inode's link in it.
     #[inline]
-    fn is_wb_of(&self, inode: &Inode) -> bool {
-        // SAFETY: The inode is live. If it has this wb it keeps it, for the lock is held.
-        let wb = unsafe { bindings::inode_to_wb(inode.as_raw()) };
-        ptr::eq(wb, self.wb.as_raw())
+    fn link(&self, list: List, link: *mut bindings::list_head) -> Option<Link> {
+        // INVARIANT: Found in the list, whose lock is held.
+        (!ptr::eq(link, self.head(list))).then_some(Link(link))
     }
 
-    /// Whether `inode` is in one of these lists.
     #[inline]
-    fn have(&self, inode: &Inode) -> bool {
-        let link = link_of(inode);
-        // SAFETY: The link is initialised with its inode, and changes under the lock that is held.
-        self.is_wb_of(inode) && !ptr::eq(unsafe { (*link).next }, link)
+    fn first(&self, list: List) -> Option<Link> {
+        // SAFETY: The list only changes under the lock, which is held.
+        self.link(list, unsafe { (*self.head(list)).next })
+    }
+
+    #[inline]
+    fn last(&self, list: List) -> Option<Link> {
+        // SAFETY: The list only changes under the lock, which is held.
+        self.link(list, unsafe { (*self.head(list)).prev })
+    }
+
+    /// The one behind `link`, which is in `list`.
+    #[inline]
+    fn behind(&self, list: List, link: Link) -> Option<Link> {
+        // SAFETY: By the type invariants the link is one of a list, which only changes under the lock.
+        self.link(list, unsafe { (*link.0).next })
+    }
+
+    #[inline]
+    fn move_to(&mut self, link: Link, to: To) {
+        // SAFETY: By the type invariants the link is in a list. Both it and the place are the wb's,
+        // whose lock is held.
+        unsafe {
+            match to {
+                To::Front(list) => bindings::list_move(link.0, self.head(list)),
+                To::Back(list) => bindings::list_move_tail(link.0, self.head(list)),
+                To::Before(place) => bindings::list_move_tail(link.0, place.0),
+            }
+        }
+    }
+
+    /// Moves all inodes of a list behind those of another one.
+    #[inline]
+    fn move_all(&mut self, from: List, to: List) {
+        // SAFETY: Both lists are the wb's, whose lock is held.
+        unsafe { bindings::list_splice_tail_init(self.head(from), self.head(to)) };
+    }
+
+    /// The link of `inode`, if it is in one of these lists.
+    #[inline]
+    fn find(&self, inode: &Inode) -> Option<Link> {
+        let link = Link::raw(inode);
+        // SAFETY: The inode is live, and if it has this wb it keeps it, for the lock is held. Its link
+        // is initialised with it, and then only changes under the lock.
+        let listed = unsafe {
+            ptr::eq(bindings::inode_to_wb(inode.as_raw()), self.wb.as_raw())
+                && !ptr::eq((*link).next, link)
+        };
+        // INVARIANT: It is in a list, and the lock is held.
+        listed.then_some(Link(link))
     }
 
     /// Marks the inode as queued, or as not queued, while it is moved.
     #[inline]
-    fn set_queued(inode: &Inode, queued: bool) {
-        let raw = inode.as_raw();
+    fn set_queued(&self, link: Link, queued: bool) {
+        let raw = link.inode().as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists, and is held for this alone.
         unsafe {
             bindings::spin_lock(&raw mut (*raw).i_lock);
@@ -378,20 +448,6 @@ impl<'a> Lists<'a> {
             }
             bindings::spin_unlock(&raw mut (*raw).i_lock);
         }
-    }
-
-    /// Moves the link in front of `place`, which is another one or a list.
-    #[inline]
-    fn move_before(link: *mut bindings::list_head, place: *mut bindings::list_head) {
-        // SAFETY: Both are links or heads of the wb's lists, whose lock is held.
-        unsafe { bindings::list_move_tail(link, place) };
-    }
-
-    /// Moves the link behind `place`, which is another one or a list.
-    #[inline]
-    fn move_behind(link: *mut bindings::list_head, place: *mut bindings::list_head) {
-        // SAFETY: As for `move_before`.
-        unsafe { bindings::list_move(link, place) };
     }
 
     /// Queues, for work that writes what was dirtied before `dirtied_before`, those of
@@ -405,31 +461,30 @@ impl<'a> Lists<'a> {
         sb: *mut bindings::super_block,
         dirtied_before: Jiffies,
     ) -> usize {
-        let list = list!(self, b_dontcache);
+        let sync = Sync { sb, dirtied_before };
         let mut moved = 0;
-        // SAFETY: The list is the wb's, and the lock is held.
-        let mut link = unsafe { (*list).next };
-        while !ptr::eq(link, list) {
-            // SAFETY: The link is an inode's. It is left before the inode is moved.
-            let (inode, next) = unsafe { (inode_of(link), (*link).next) };
-            let sync = Sync { sb, dirtied_before };
-            if sb.is_null() && !after(dirtied_when(inode), dirtied_before) || sync.has(inode) {
-                Self::set_queued(inode, true);
-                Self::move_before(link, list!(self, b_io));
+        let mut next = self.first(List::Dontcache);
+        while let Some(link) = next {
+            next = self.behind(List::Dontcache, link);
+            if sync.has(link.inode()) {
+                self.set_queued(link, true);
+                self.move_to(link, To::Back(List::Io));
                 moved += 1;
             }
-            link = next;
         }
         moved
     }
 
-    /// Moves `inode`, which is in one of these lists, to `b_dontcache` if it may belong there. Its page
+    /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its page
     /// cache may be locked.
     pub fn adopt(&mut self, inode: &Inode) {
         let pages = pages_of(inode);
-        if pages.may_have_dontcache_dirty() && self.have(inode) {
+        if !pages.may_have_dontcache_dirty() {
+            return;
+        }
+        if let Some(link) = self.find(inode) {
             pages.mark_dontcache_listed();
-            Self::move_behind(link_of(inode), list!(self, b_dontcache));
+            self.move_to(link, To::Front(List::Dontcache));
         }
     }
 
@@ -439,24 +494,25 @@ impl<'a> Lists<'a> {
     /// What others have queued is only brought to the front: it stays theirs.
     pub fn promote(&mut self, inode: &Inode) {
         let pages = pages_of(inode);
-        let (raw, link) = (inode.as_raw(), link_of(inode));
+        let raw = inode.as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists.
         unsafe { bindings::spin_lock(&raw mut (*raw).i_lock) };
-        // SAFETY: As above.
-        let state = unsafe { bindings::inode_state_read(raw) };
-        let has = |flags| state & flags != 0;
-        if pages.is_dontcache_unlisted() && self.is_wb_of(inode) {
+        if pages.is_dontcache_unlisted() {
             // Who is about to put it into a list, or has it, will see that it may have.
             pages.mark_dontcache_listed();
-            let free = has(bindings::inode_state_flags_enum_I_FREEING);
-            let dirty = has(DIRTY);
-            let listed = self.have(inode);
-            if listed && has(bindings::inode_state_flags_enum_I_SYNC_QUEUED) {
-                Self::move_before(link, list!(self, b_io));
-            } else if listed && dirty && !free {
-                let list = list!(self, b_dontcache);
-                // SAFETY: The inode is live, both locks are held, and the list is the wb's.
-                unsafe { bindings::rust_wb_move_inode(raw, self.wb.as_raw(), list) };
+            // SAFETY: The inode is live, and its lock is held.
+            let state = unsafe { bindings::inode_state_read(raw) };
+            let is = |flags| state & flags != 0;
+            match self.find(inode) {
+                Some(link) if is(bindings::inode_state_flags_enum_I_SYNC_QUEUED) => {
+                    self.move_to(link, To::Back(List::Io));
+                }
+                Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
+                    let list = self.head(List::Dontcache);
+                    // SAFETY: The inode is live, both locks are held, and the list is the wb's.
+                    unsafe { bindings::rust_wb_move_inode(raw, self.wb.as_raw(), list) };
+                }
+                _ => {}
             }
         }
         // SAFETY: The lock was taken above.
@@ -465,12 +521,13 @@ impl<'a> Lists<'a> {
 }
 
 impl Sync {
-    /// Whether the sync is to write `inode`.
+    /// Whether the work is to write `inode`.
     #[inline]
     fn has(&self, inode: &Inode) -> bool {
         // SAFETY: The inode is live, and its super block never changes.
         let sb = unsafe { (*inode.as_raw()).i_sb };
-        ptr::eq(sb, self.sb) && !after(dirtied_when(inode), self.dirtied_before)
+        (self.sb.is_null() || ptr::eq(sb, self.sb))
+            && !after(dirtied_when(inode), self.dirtied_before)
     }
 }
 
@@ -479,34 +536,40 @@ impl FlusherLists<'_> {
     /// interrupted. That lies at the end of `b_more_io` once it is parked.
     #[inline]
     fn candidate(&self) -> Option<Candidate> {
-        if self.sync.is_none() {
-            if let Some(link) = Lists::last(list!(self.lists, b_more_io)) {
-                // SAFETY: The link is an inode's, and the lock is held.
-                if pages_of(unsafe { inode_of(link) }).may_have_dontcache_dirty() {
-                    return Some(Candidate { link, queued: true });
-                }
+        let interrupted = match self.sync {
+            None => self.lists.last(List::MoreIo),
+            Some(_) => None,
+        };
+        if let Some(link) = interrupted {
+            if pages_of(link.inode()).may_have_dontcache_dirty() {
+                return Some(Candidate { link, queued: true });
             }
         }
         Some(Candidate {
-            link: Lists::last(list!(self.lists, b_dontcache))?,
+            link: self.lists.last(List::Dontcache)?,
             queued: false,
         })
+    }
+
+    /// Queues an inode for somebody.
+    #[inline]
+    fn queue(&mut self, link: Link, to: To) {
+        self.lists.set_queued(link, true);
+        self.lists.move_to(link, to);
     }
 }
 
 impl round::Lists for FlusherLists<'_> {
     #[inline]
     fn park(&mut self) {
-        let (io, more_io) = (list!(self.lists, b_io), list!(self.lists, b_more_io));
-        // SAFETY: Both lists are the wb's, and the lock is held.
-        unsafe { bindings::list_splice_tail_init(io, more_io) };
+        self.lists.move_all(List::Io, List::MoreIo);
     }
 
     #[inline]
     fn next(&mut self, looks: usize) -> Option<Next> {
         self.next = self.candidate();
-        // SAFETY: The link is an inode's, and the lock is held while the reference is used.
-        let inode = unsafe { inode_of(self.next?.link) };
+        let link = self.next?.link;
+        let inode = link.inode();
         if self.sync.is_some_and(|sync| sync.has(inode)) {
             return Some(Next::OfSync);
         }
@@ -518,18 +581,11 @@ impl round::Lists for FlusherLists<'_> {
         let Some(Candidate { link, .. }) = self.next.take() else {
             return;
         };
-        // SAFETY: The link is an inode's, and the lock is held while the reference is used.
-        Lists::set_queued(unsafe { inode_of(link) }, true);
-        let io = list!(self.lists, b_io);
         if !sure {
-            Lists::move_behind(link, io);
-        } else if self.first_sure.is_null() {
-            Lists::move_before(link, io);
-            self.first_sure = link;
-        } else {
-            Lists::move_before(link, self.first_sure);
-            self.first_sure = link;
+            return self.queue(link, To::Front(List::Io));
         }
+        let place = self.first_sure.replace(link);
+        self.queue(link, place.map_or(To::Back(List::Io), To::Before));
     }
 
     fn release_next(&mut self) {
@@ -541,48 +597,40 @@ impl round::Lists for FlusherLists<'_> {
         else {
             return;
         };
-        // SAFETY: The link is an inode's, and the lock is held while the reference is used.
-        let inode = unsafe { inode_of(link) };
-        let list = list!(self.lists, b_dirty);
-        // SAFETY: The list is the wb's, and the lock is held.
-        let mut place = unsafe { (*list).next };
+        let dirtied = dirtied_when(link.inode());
+        let mut place = self.lists.first(List::Dirty);
         for _ in 0..PLACES {
-            // SAFETY: What is not the list itself is an inode's link in it.
-            if ptr::eq(place, list)
-                || !after(
-                    dirtied_when(unsafe { inode_of(place) }),
-                    dirtied_when(inode),
-                )
-            {
-                Lists::set_queued(inode, false);
-                return Lists::move_before(link, place);
-            }
-            // SAFETY: As above.
-            place = unsafe { (*place).next };
+            let to = match place {
+                Some(newer) if after(dirtied_when(newer.inode()), dirtied) => {
+                    place = self.lists.behind(List::Dirty, newer);
+                    continue;
+                }
+                Some(older) => To::Before(older),
+                None => To::Back(List::Dirty),
+            };
+            self.lists.set_queued(link, false);
+            return self.lists.move_to(link, to);
         }
         // Too far: the next work of the flusher writes it, early rather than late.
-        Lists::set_queued(inode, true);
-        Lists::move_behind(link, list!(self.lists, b_more_io));
+        self.queue(link, To::Front(List::MoreIo));
     }
 
     #[inline]
     fn hand_over_next(&mut self) {
-        let Some(Candidate { link, .. }) = self.next.take() else {
-            return;
-        };
-        // SAFETY: The link is an inode's, and the lock is held while the reference is used.
-        Lists::set_queued(unsafe { inode_of(link) }, true);
-        Lists::move_behind(link, list!(self.lists, b_more_io));
+        if let Some(Candidate { link, .. }) = self.next.take() {
+            self.queue(link, To::Front(List::MoreIo));
+        }
     }
 
     #[inline]
     fn write(&mut self, pages: i64) -> Written {
         self.next = None;
-        self.first_sure = ptr::null_mut();
+        self.first_sure = None;
         let mut left = pages as c_long;
         // SAFETY: The lock is held, in the flusher's context. It is let go and taken again; no link
         // is kept meanwhile.
-        let progress = unsafe { bindings::rust_wb_write_queued(self.lists.wb.as_raw(), &mut left) };
+        let progress =
+            unsafe { bindings::rust_wb_write_queued(self.lists.0.wb.as_raw(), &mut left) };
         Written {
             pages: pages.saturating_sub(left as i64),
             progress: progress > 0,
@@ -592,9 +640,7 @@ impl round::Lists for FlusherLists<'_> {
     #[inline]
     fn unqueue(&mut self) {
         self.next = None;
-        self.first_sure = ptr::null_mut();
-        let (io, queue) = (list!(self.lists, b_io), list!(self.lists, b_dontcache));
-        // SAFETY: Both lists are the wb's, and the lock is held.
-        unsafe { bindings::list_splice_tail_init(io, queue) };
+        self.first_sure = None;
+        self.lists.move_all(List::Io, List::Dontcache);
     }
 }

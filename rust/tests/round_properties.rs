@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::round::{
-    round, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES, LOOKS, PORTION,
+    round, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES, LOOKS, PORTION,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -314,4 +314,22 @@ proptest! {
         prop_assert!(wb.written.is_empty());
         wb.check_costs();
     }
+}
+
+/// Who waits for a work does not wait for one portion after the other.
+#[test]
+fn a_sync_is_not_kept_by_one_portion_after_the_other() {
+    let (mut now, mut served, mut rounds) = (0u64, 0u64, 0);
+    while now < 10_000 {
+        if During::Sync.purpose(now - served).is_some() {
+            rounds += 1;
+            now += 32;
+            served = now;
+        }
+        now += 10;
+    }
+    assert!((10..=14).contains(&rounds), "{rounds} in ten seconds");
+    assert_eq!(During::NextWork.purpose(0), None);
+    assert_eq!(During::NextWork.purpose(100), Some(Purpose::Beside));
+    assert_eq!(During::OtherWork.purpose(0), Some(Purpose::Alone));
 }

@@ -4,8 +4,10 @@
 The kernel's works on a real inode: a file descriptor's number, written to the
 file "micro", names one of the writer's own files. It is dirtied first, for an
 inode that was never dirtied has no writeback domain to count in. The program
-/overwrite works on a fresh ext4 for each block size. On stdout: one JSON object
-with the core, the kernel's lines "OP INSTRUCTIONS", and the program's by block size.
+/overwrite works on a fresh ext4 for each block size. What a round of the flusher
+takes is told by the tracepoints of its work. On stdout: one JSON object with the
+core, the kernel's lines "OP INSTRUCTIONS", the program's by block size, and a
+round's by how many other inodes are dirty.
 """
 
 from __future__ import annotations
@@ -13,13 +15,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 DEBUGFS = "/sys/kernel/debug/rust_writeback"
 DIRECTORY = "/tmp/micro"
 BLOCKS = (4096, 1024)
+TRACING = Path("/sys/kernel/tracing")
+DIRTY = (10, 20_000)
+"""Other inodes that are dirty while a round is for one page."""
+ATTEMPTS = 6
+RUN = re.compile(r"(\d+): workqueue_execute_(start|end): work struct \S+ function wb_workfn")
+RWF_DONTCACHE = 0x80
 DEVICE = "/dev/ram0"
 """Answers at once: what a drive's interrupts cost would differ from boot to boot."""
 QUIET = {
@@ -65,6 +76,45 @@ def overwrites(block: int) -> list[str]:
     return result.stdout.splitlines()
 
 
+def trace() -> int:
+    """How long the flusher has run since this was called last, in instructions."""
+    # Of this clock the trace shows each tick.
+    (TRACING / "trace_clock").write_text("x86-tsc")
+    for name in ("workqueue_execute_start", "workqueue_execute_end"):
+        (TRACING / "events" / "workqueue" / name / "enable").write_text("1")
+    text = (TRACING / "trace").read_text()
+    (TRACING / "trace").write_text("")
+    stamps = [(int(stamp), end) for stamp, end in RUN.findall(text)]
+    return sum(stamp if end == "end" else -stamp for stamp, end in stamps)
+
+
+def round_beside(dirty: int) -> int:
+    """What a kick for one page costs the flusher while so many other inodes are dirty: the least of some."""
+    page = bytes(4096)
+    costs = []
+    for number in range(dirty):
+        Path(f"{DIRECTORY}/{number}").write_bytes(page)
+    with open(f"{DIRECTORY}/page", "w+b", buffering=0) as file:
+        for attempt in range(ATTEMPTS):
+            trace()
+            os.pwritev(file.fileno(), [page], 0, RWF_DONTCACHE)
+            time.sleep(0.05)
+            # The first one has to find a place for the page.
+            if attempt:
+                costs.append(trace())
+    return min(costs)
+
+
+def rounds() -> dict[int, int]:
+    """The same for each number of inodes."""
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=False, stderr=subprocess.DEVNULL)
+    costs = {}
+    for dirty in DIRTY:
+        with ext4("-N", str(2 * max(DIRTY)), "-E", "lazy_itable_init=0,lazy_journal_init=0"):
+            costs[dirty] = round_beside(dirty)
+    return costs
+
+
 def main() -> int:
     """Measure, print."""
     lines = operations()
@@ -72,7 +122,8 @@ def main() -> int:
         with open(path, "w", encoding="ascii") as file:
             file.write(value)
     overwritten = {block: overwrites(block) for block in BLOCKS}
-    print(json.dumps({"core": read("core").strip(), "lines": lines, "overwrite": overwritten}))
+    found = {"core": read("core").strip(), "lines": lines, "overwrite": overwritten, "rounds": rounds()}
+    print(json.dumps(found))
     return 0
 
 

@@ -51,6 +51,11 @@ SWITCHES = {
 
 FIGURES = OPERATIONS | SWITCHES
 
+ROUNDS = ("10", "20000")
+"""Other inodes that are dirty while the flusher has a round for one page."""
+ROUND_LIMIT = 1.10
+"""How much more it may cost beside many than beside few: it does not look at them."""
+
 DEARER = {"bio_first_in_a_while": 1.06, "waited_stream_switches": 1.01, "kick_clear": 1.01}
 """Where Rust does more than C, and by how much it may be dearer for that: it looks for real-time
 tasks, and has somebody look after its worker; who wakes the flusher asks whether interrupts are off.
@@ -63,6 +68,7 @@ class Measured:
 
     operations: dict[str, float]
     overwrites: dict[str, float]
+    rounds: dict[str, float]
 
 
 def parse(output: bytes, core: str) -> Measured:
@@ -71,6 +77,7 @@ def parse(output: bytes, core: str) -> Measured:
         document = json.loads(output)
         active, lines = str(document["core"]), [str(line) for line in document["lines"]]
         outputs = {str(block): [str(line) for line in said] for block, said in document["overwrite"].items()}
+        rounds = {dirty: float(document["rounds"][dirty]) for dirty in ROUNDS}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Failure(f"the micro-benchmark of the {core} core said nothing; see the newest log in build/log") from None
     if active != core:
@@ -79,7 +86,9 @@ def parse(output: bytes, core: str) -> Measured:
     missing = [name for name in FIGURES if figures.get(name, 0) <= 0]
     if missing:
         raise Failure(f"the micro-benchmark of the {core} core lacks {', '.join(missing)}; nothing is reported")
-    return Measured(figures, overwrite.parse(outputs, core))
+    if min(rounds.values()) <= 0:
+        raise Failure(f"the flusher of the {core} core had no round; nothing is reported")
+    return Measured(figures, overwrite.parse(outputs, core), rounds)
 
 
 def _figures(lines: Iterable[str]) -> Iterable[tuple[str, float]]:
@@ -120,8 +129,23 @@ def show(console: Console, title: str, names: Mapping[str, str], figures: Mappin
     console.print(table)
 
 
-def judge(operations: Mapping[str, Mapping[str, float]], overwrites: Mapping[str, overwrite.Figures]) -> None:
-    """Raise if Rust costs more than C, or if it matters to Rust where a write lands."""
+def show_rounds(console: Console, rounds: Mapping[str, Mapping[str, float]]) -> None:
+    """Print what a round for one page costs beside others."""
+    title = "Instructions of the flusher for one page, beside dirty inodes of others"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    for title in ("beside", *CORES):
+        table.add_column(title, justify="right")
+    for dirty in ROUNDS:
+        table.add_row(dirty, *(f"{rounds[core][dirty]:.0f}" for core in CORES))
+    console.print(table)
+
+
+def judge(
+    operations: Mapping[str, Mapping[str, float]],
+    overwrites: Mapping[str, overwrite.Figures],
+    rounds: Mapping[str, float],
+) -> None:
+    """Raise if Rust costs more than C, or if it matters to Rust where a write lands or who else is dirty."""
     above = [
         f"{name} {ratio:.3f} (at most {DEARER.get(name, LIMIT):.2f})"
         for name, ratio in ratios(operations).items()
@@ -136,6 +160,12 @@ def judge(operations: Mapping[str, Mapping[str, float]], overwrites: Mapping[str
         complaints.append(
             f"with Rust the cost of an overwrite depends on its place: {', '.join(uneven)};"
             f" the limit is {overwrite.FLAT:.2f} times the cost at the start of the folio"
+        )
+    few, many = (rounds[dirty] for dirty in ROUNDS)
+    if many > few * ROUND_LIMIT:
+        complaints.append(
+            f"with Rust a round for one page costs {many / few:.2f} times as much beside {ROUNDS[1]} dirty inodes"
+            f" as beside {ROUNDS[0]}; the limit is {ROUND_LIMIT:.2f}"
         )
     if complaints:
         raise Failure("; ".join(complaints))
@@ -161,11 +191,13 @@ def main(arguments: list[str]) -> int:
     show(console, "Instructions per operation", OPERATIONS, figures)
     show(console, "Task switches for 1000 bios, 20 us apart", SWITCHES, figures)
     overwrite.show(console, overwrites)
+    rounds = {core: measured[core].rounds for core in CORES}
+    show_rounds(console, rounds)
     document = {"format": 1, "unit": "instructions per operation", "setup": setup, "figures": figures}
-    document |= {"ratios": ratios(figures), "overwrite": overwrite.document(overwrites)}
+    document |= {"ratios": ratios(figures), "overwrite": overwrite.document(overwrites), "rounds": rounds}
     write_whole(options.report / "overwrite.svg", XML + overwrite.plot(overwrites))
     write_whole(options.report / "micro.json", json.dumps(document, indent=1) + "\n")
-    judge(figures, overwrites)
+    judge(figures, overwrites, rounds["rust"])
     return 0
 
 

@@ -20,7 +20,11 @@ def document(core: str = "rust") -> dict[str, Any]:
     for row in overwrite.ROWS:
         block, name = row.split(" ", 1)
         outputs[block].append(f"{name} 1000")
-    return {"core": core, "lines": [f"{name} 50" for name in micro.FIGURES], "overwrite": outputs}
+    lines = [f"{name} 50" for name in micro.FIGURES]
+    return {"core": core, "lines": lines, "overwrite": outputs, "rounds": dict.fromkeys(micro.ROUNDS, 1000)}
+
+
+ROUNDS = dict.fromkeys(micro.ROUNDS, 1000.0)
 
 
 def parse(said: Any, core: str = "rust") -> micro.Measured:
@@ -108,28 +112,28 @@ def test_a_cost_is_a_number(value: str) -> None:
 
 
 def test_equal_and_flat_is_good() -> None:
-    micro.judge(operations(), both())
-    micro.judge(operations(49), both({"4096 order 9 end": 999}))
+    micro.judge(operations(), both(), ROUNDS)
+    micro.judge(operations(49), both({"4096 order 9 end": 999}), ROUNDS)
 
 
 def test_a_dearer_operation_is_named() -> None:
     with pytest.raises(Failure, match=r"than C: .*consume 1\.020") as caught:
-        micro.judge(operations(51), both())
+        micro.judge(operations(51), both(), ROUNDS)
     assert "place" not in str(caught.value)
 
 
 def test_each_operation_has_its_own_limit() -> None:
     figures = operations()
     figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.05
-    micro.judge(figures, both())
+    micro.judge(figures, both(), ROUNDS)
     figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.07
     with pytest.raises(Failure, match=r"than C: bio_first_in_a_while 1\.070 \(at most 1\.06\)$"):
-        micro.judge(figures, both())
+        micro.judge(figures, both(), ROUNDS)
 
 
 def test_a_dearer_row_is_named() -> None:
     with pytest.raises(Failure, match=r"than C: 1024 writev 10240 middle 1\.001 \(at most 1\.00\)$") as caught:
-        micro.judge(operations(), both({"1024 writev 10240 middle": 1001}))
+        micro.judge(operations(), both({"1024 writev 10240 middle": 1001}), ROUNDS)
     assert "place" not in str(caught.value)
 
 
@@ -138,21 +142,21 @@ def test_a_dearer_place_is_named(row: str) -> None:
     figures = both()
     figures["c"][row] = figures["rust"][row] = 1101
     with pytest.raises(Failure, match=f"place: {row} 1.10;") as caught:
-        micro.judge(operations(), figures)
+        micro.judge(operations(), figures, ROUNDS)
     assert "than C" not in str(caught.value)
     figures["c"][row] = figures["rust"][row] = 1100
-    micro.judge(operations(), figures)
+    micro.judge(operations(), figures, ROUNDS)
 
 
 def test_c_may_be_uneven() -> None:
     figures = both()
     figures["c"]["4096 order 9 end"] = 20000
-    micro.judge(operations(), figures)
+    micro.judge(operations(), figures, ROUNDS)
 
 
 def test_both_rules_are_told() -> None:
     with pytest.raises(Failure, match=r"than C: 4096 order 9 end 20\.000 \(at most 1\.00\); .*place: 4096 order 9 end 20\.00;"):
-        micro.judge(operations(), both({"4096 order 9 end": 20000}))
+        micro.judge(operations(), both({"4096 order 9 end": 20000}), ROUNDS)
 
 
 def test_the_tables_hold_every_call_and_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,3 +204,15 @@ def test_the_command_writes_all_then_judges(
     assert written["figures"]["rust"]["kick_set"] == rust
     assert written["overwrite"]["figures"]["c"]["4096 order 9 end"] == end
     assert (tmp_path / "overwrite.svg").read_text().startswith("<?xml")
+
+
+def test_a_round_that_looks_at_others_is_told() -> None:
+    few, many = micro.ROUNDS
+    micro.judge(operations(), both(), {few: 1000, many: 1100})
+    with pytest.raises(Failure, match=r"1\.11 times as much beside 20000 dirty inodes as beside 10"):
+        micro.judge(operations(), both(), {few: 1000, many: 1110})
+
+
+def test_no_round_is_no_cheap_round() -> None:
+    with pytest.raises(Failure, match="had no round"):
+        parse(document() | {"rounds": dict.fromkeys(micro.ROUNDS, 0)})

@@ -16,8 +16,9 @@
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
-/// Pages that are written before a round looks who waits, if they can be.
-pub const PORTION: i64 = 1024;
+/// Pages that are written before a round looks who waits. C adds 1024 to what is to be written of an
+/// inode, and rounds down to a multiple: one more page would make these twice as many.
+pub const PORTION: i64 = 1023;
 
 /// Inodes that are queued while the lists are locked.
 pub const INODES: usize = 32;
@@ -36,7 +37,10 @@ pub const AGAIN_MS: u32 = 100;
 pub const STUCK_MS: u32 = 1000;
 
 /// For how long no other kick is served within work for `sync()`, for which somebody waits.
-pub const IN_SYNC_MS: u32 = 1000;
+pub const IN_SYNC_MS: u64 = 700;
+
+/// The same where a work is next: it waits for the portion that it has met, and for no other.
+pub const BETWEEN_MS: u64 = 100;
 
 /// What an inode of the queue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +118,30 @@ pub enum Purpose {
     Alone,
     /// Others wait already: a work is next, the flusher is a rescuer, or works for `sync()`.
     Beside,
+}
+
+/// What else the flusher does when it is asked whether a kick is to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum During {
+    /// Work that nobody waits for, or for little.
+    OtherWork,
+    /// Work for `sync()` or its like.
+    Sync,
+    /// It is about to begin a work, or is a rescuer.
+    NextWork,
+}
+
+impl During {
+    /// What a round may do now, if there is to be one. The last one has ended `rested_ms` ago.
+    #[inline(always)]
+    pub fn purpose(self, rested_ms: u64) -> Option<Purpose> {
+        match self {
+            Self::OtherWork => Some(Purpose::Alone),
+            Self::Sync if rested_ms >= IN_SYNC_MS => Some(Purpose::Beside),
+            Self::NextWork if rested_ms >= BETWEEN_MS => Some(Purpose::Beside),
+            Self::Sync | Self::NextWork => None,
+        }
+    }
 }
 
 /// What [`queue`] has found.
