@@ -25,8 +25,9 @@ test:
 ## kunit: the KUnit suites under user-mode Linux
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
 ## audit: every use of unsafe, why it is sound, and the C that safe functions call
+## lines: how much C and how much Rust each mechanism is
 ## micro: instructions per operation, C beside Rust
-kernel kunit lint audit micro:
+kernel kunit lint audit lines micro:
 	@tools/enter python3 -m rust_writeback $@
 
 ## conformance: what DONTCACHE promises, tried on both cores; ARGS=--help has more
@@ -72,4 +73,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare conformance mutants kernel kunit lint audit micro vm clean help
+.PHONY: run test bench compare conformance mutants kernel kunit lint audit lines micro vm clean help

@@ -131,8 +131,13 @@ static s64 bdi_dontcache_dirty(struct backing_dev_info *bdi)
 	struct bdi_writeback *wb;
 	s64 sum = 0;
 
-	list_for_each_entry_rcu(wb, &bdi->wb_list, bdi_node)
+	list_for_each_entry_rcu(wb, &bdi->wb_list, bdi_node) {
+		/* One that is being released has lost its counters. */
+		if (!wb_tryget(wb))
+			continue;
 		sum += percpu_counter_sum(&wb->stat[WB_DONTCACHE_DIRTY]);
+		wb_put(wb);
+	}
 	return sum;
 }
 

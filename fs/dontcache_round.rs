@@ -36,7 +36,7 @@ fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
     let Some(budget) = consume(wb) else {
         return 0;
     };
-    let written = round(&mut flusher, budget, purpose);
+    let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
     flusher.note_served();
     if policy::is_kick() {
         ended(wb, budget, written);

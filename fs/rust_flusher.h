@@ -47,19 +47,6 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
 	return progress;
 }
 
-/* No later than in @delay. What was to run earlier does. */
-void rust_wb_run_again(struct bdi_writeback *wb, unsigned long delay)
-{
-	struct timer_list *timer = &wb->dwork.timer;
-
-	guard(spinlock_irq)(&wb->work_lock);
-	if (!test_bit(WB_registered, &wb->state) ||
-	    queue_delayed_work(bdi_wq, &wb->dwork, delay))
-		return;
-	if (timer_pending(timer) && time_after(timer->expires, jiffies + delay))
-		mod_delayed_work(bdi_wq, &wb->dwork, delay);
-}
-
 /* @inode is about to get into another list: whether it was kept in b_dontcache. */
 static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 {
@@ -78,17 +65,6 @@ static struct list_head *rust_dirty_list(struct inode *inode,
 	    !rust_dontcache_keeps(&inode->i_data))
 		return list;
 	return &wb->b_dontcache;
-}
-
-static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
-{
-	struct blk_plug plug;
-	long written;
-
-	blk_start_plug(&plug);
-	written = rust_dontcache_flush(wb);
-	blk_finish_plug(&plug);
-	return written;
 }
 
 #if defined(CONFIG_RUST_WRITEBACK_KUNIT_TEST) || defined(CONFIG_RUST_WRITEBACK_MICRO)
@@ -112,11 +88,6 @@ static struct list_head *rust_dirty_list(struct inode *inode,
 					 struct list_head *list)
 {
 	return list;
-}
-
-static long rust_wb_check_start_dontcache(struct bdi_writeback *wb)
-{
-	return 0;
 }
 
 #endif /* CONFIG_RUST_WRITEBACK */

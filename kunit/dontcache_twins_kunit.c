@@ -208,6 +208,9 @@ static long twin_step(struct twin *twin, enum op op, pgoff_t index)
 			twin_kick(twin);
 		break;
 	case OP_FLUSH:
+		/* Each write ends with a kick, and that tells of its inode. */
+		if (test_bit(WB_start_dontcache, &twin->wb->state))
+			twin_kick(twin);
 		ret = dontcache_test_flush(twin->wb);
 		break;
 	default:

@@ -9,9 +9,11 @@
  * As __folio_mark_dirty(), but makes @folio dirty itself, under the lock, and
  * says whether it was not.
  */
-static bool rust_dirty_dropbehind(struct folio *folio,
-				  struct address_space *mapping, int warn)
+static __always_inline bool
+rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
+		      int warn)
 {
+	struct bdi_writeback *wb;
 	unsigned long flags;
 	bool newly_dirty;
 
@@ -24,9 +26,10 @@ static bool rust_dirty_dropbehind(struct folio *folio,
 	if (newly_dirty && folio->mapping) {	/* Race with truncate? */
 		WARN_ON_ONCE(warn && !folio_test_uptodate(folio));
 		folio_account_dirtied(folio, mapping);
-		if (folio_test_dropbehind(folio) && mapping_can_writeback(mapping))
-			rust_dontcache_dirtied(mapping,
-					       inode_to_wb(mapping->host),
+		/* DONTCACHE is for what is written back; the rest has none. */
+		wb = inode_to_wb(mapping->host);
+		if (folio_test_dropbehind(folio) && wb)
+			rust_dontcache_dirtied(mapping, wb,
 					       folio_nr_pages(folio));
 		__xa_set_mark(&mapping->i_pages, folio->index,
 			      PAGECACHE_TAG_DIRTY);
@@ -56,20 +59,21 @@ static bool rust_filemap_dirty_folio(struct address_space *mapping,
 }
 
 /*
- * Makes @folio clean, and says whether it was dirty; and in @dropbehind, whether
- * it was dropbehind at that moment. An ordinary folio never becomes one.
+ * Makes @folio clean, and says whether it was dirty. If it was dropbehind at that
+ * moment, its pages leave the counter. An ordinary folio never becomes one.
  */
-static __always_inline bool rust_folio_test_clear_dirty(struct folio *folio,
-							bool *dropbehind)
+static __always_inline bool
+rust_folio_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
 {
+	const unsigned long both = BIT(PG_dirty) | BIT(PG_dropbehind);
 	unsigned long flags;
 
-	*dropbehind = false;
-	if (!rust_writeback_active() || !folio_test_dropbehind(folio))
+	if (!rust_dirties_dropbehind(folio))
 		return folio_test_clear_dirty(folio);
 	flags = atomic_long_fetch_andnot(BIT(PG_dirty),
 					 (atomic_long_t *)folio_flags(folio, 0));
-	*dropbehind = flags & BIT(PG_dropbehind);
+	if ((flags & both) == both)
+		rust_dontcache_cleaned(wb, folio_nr_pages(folio));
 	return flags & BIT(PG_dirty);
 }
 
@@ -107,10 +111,9 @@ static inline bool rust_filemap_dirty_folio(struct address_space *mapping,
 	return false;
 }
 
-static __always_inline bool rust_folio_test_clear_dirty(struct folio *folio,
-							bool *dropbehind)
+static __always_inline bool
+rust_folio_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
 {
-	*dropbehind = false;
 	return folio_test_clear_dirty(folio);
 }
 

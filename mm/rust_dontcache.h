@@ -46,7 +46,6 @@ void rust_wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 			struct list_head *list);
 long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
 struct super_block *rust_wb_work_sb(struct wb_writeback_work *work);
-void rust_wb_run_again(struct bdi_writeback *wb, unsigned long delay);
 
 /* fs/dontcache_policy.rs */
 int rust_dontcache_choose_policy(const char *name);
@@ -72,16 +71,16 @@ const char *rust_writeback_policy(void);
 long dontcache_test_flush(struct bdi_writeback *wb);
 
 /*
- * @nr pages stopped being dirty on @wb: whether they are those of a folio that
- * was @dropbehind at that moment.
+ * The @nr pages of @folio stopped being dirty on @wb. The lock of the page cache
+ * has been held since before: @folio is as dropbehind as it was.
  */
 static __always_inline bool
-rust_account_dontcache_cleaned(bool dropbehind, struct bdi_writeback *wb,
+rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
 			       long nr)
 {
 	if (!rust_writeback_active())
 		return false;
-	if (dropbehind)
+	if (folio_test_dropbehind(folio))
 		rust_dontcache_cleaned(wb, nr);
 	return true;
 }
@@ -132,7 +131,7 @@ static inline void rust_wb_look_again(struct bdi_writeback *wb)
 #else /* CONFIG_RUST_WRITEBACK */
 
 static inline bool
-rust_account_dontcache_cleaned(bool dropbehind, struct bdi_writeback *wb,
+rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
 			       long nr)
 {
 	return false;
@@ -187,6 +186,11 @@ static inline void rust_wb_serve_kick(struct bdi_writeback *wb,
 
 static inline void rust_wb_look_again(struct bdi_writeback *wb)
 {
+}
+
+static inline long rust_dontcache_flush(struct bdi_writeback *wb)
+{
+	return 0;
 }
 
 #endif /* CONFIG_RUST_WRITEBACK */

@@ -117,6 +117,18 @@ __rust_helper void rust_helper_spin_unlock_irq(spinlock_t *lock)
 }
 
 __rust_helper bool
+rust_helper_queue_delayed_work(struct workqueue_struct *wq,
+			       struct delayed_work *dwork, unsigned long delay)
+{
+	return queue_delayed_work(wq, dwork, delay);
+}
+
+__rust_helper bool rust_helper_timer_pending(const struct timer_list *timer)
+{
+	return timer_pending(timer);
+}
+
+__rust_helper bool
 rust_helper_mod_delayed_work(struct workqueue_struct *wq,
 			     struct delayed_work *dwork, unsigned long delay)
 {

@@ -24,7 +24,10 @@
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
 use crate::{
-    backing_dev::BdiWriteback,
+    backing_dev::{
+        BdiWriteback,
+        WbState, //
+    },
     bindings,
     ffi::c_long,
     fs::{
@@ -44,6 +47,7 @@ use crate::{
     }, //
 };
 use core::{
+    mem::MaybeUninit,
     ops::{
         Deref,
         DerefMut, //
@@ -128,6 +132,21 @@ impl<'a> Flusher<'a> {
         self.sync.is_some()
     }
 
+    /// Does something while requests of the current task are gathered before they go to their device.
+    ///
+    /// C counterpart: `blk_start_plug()` and `blk_finish_plug()`.
+    #[inline]
+    pub fn plugged<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let mut plug = MaybeUninit::uninit();
+        // SAFETY: The plug is on the stack of the current task, is not moved, and is finished before
+        // it goes.
+        unsafe { bindings::blk_start_plug(plug.as_mut_ptr()) };
+        let done = work(self);
+        // SAFETY: Started above.
+        unsafe { bindings::blk_finish_plug(plug.as_mut_ptr()) };
+        done
+    }
+
     /// For how many milliseconds no round was served.
     #[inline]
     pub fn rested_ms(&self) -> u64 {
@@ -150,10 +169,23 @@ impl<'a> Flusher<'a> {
     ///
     /// C counterpart: `wb_wakeup_delayed()`, for which dirty inodes must exist.
     pub fn run_again_in(&self, milliseconds: u32) {
+        let delay = msecs_to_jiffies(milliseconds);
         let wb = self.wb.as_raw();
-        // SAFETY: The wb is live, and its delayed work is initialised. The function takes the lock
-        // that orders it with the shutdown of the wb, which the flusher does not hold.
-        unsafe { bindings::rust_wb_run_again(wb, msecs_to_jiffies(milliseconds)) };
+        // SAFETY: The wb is live, its lock and its delayed work are initialised, and the flusher runs
+        // with interrupts on. The lock orders the test of the bit before the queueing: a wb that is
+        // shut down clears the bit under the lock first, and drains the work afterwards.
+        unsafe {
+            bindings::spin_lock_irq(&raw mut (*wb).work_lock);
+            let work = &raw mut (*wb).dwork;
+            if self.wb.test(WbState::Registered)
+                && !bindings::queue_delayed_work(bindings::bdi_wq, work, delay)
+                && bindings::timer_pending(&raw const (*work).timer)
+                && after((*work).timer.expires, jiffies().wrapping_add(delay))
+            {
+                bindings::mod_delayed_work(bindings::bdi_wq, work, delay);
+            }
+            bindings::spin_unlock_irq(&raw mut (*wb).work_lock);
+        }
     }
 }
 

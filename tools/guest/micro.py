@@ -78,10 +78,6 @@ def overwrites(block: int) -> list[str]:
 
 def trace() -> int:
     """How long the flusher has run since this was called last, in instructions."""
-    # Of this clock the trace shows each tick.
-    (TRACING / "trace_clock").write_text("x86-tsc")
-    for name in ("workqueue_execute_start", "workqueue_execute_end"):
-        (TRACING / "events" / "workqueue" / name / "enable").write_text("1")
     text = (TRACING / "trace").read_text()
     (TRACING / "trace").write_text("")
     stamps = [(int(stamp), end) for stamp, end in RUN.findall(text)]
@@ -108,6 +104,10 @@ def round_beside(dirty: int) -> int:
 def rounds() -> dict[int, int]:
     """The same for each number of inodes."""
     subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=False, stderr=subprocess.DEVNULL)
+    # Of this clock the trace shows each tick.
+    (TRACING / "trace_clock").write_text("x86-tsc")
+    for name in ("workqueue_execute_start", "workqueue_execute_end"):
+        (TRACING / "events" / "workqueue" / name / "enable").write_text("1")
     costs = {}
     for dirty in DIRTY:
         with ext4("-N", str(2 * max(DIRTY)), "-E", "lazy_itable_init=0,lazy_journal_init=0"):

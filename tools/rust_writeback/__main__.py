@@ -22,6 +22,7 @@ TARGETS = {
     "micro": ("micro", "count the instructions of single operations on both cores"),
     "lint": ("lint", "run the linters"),
     "audit": ("audit", "list what is unsafe, and why it is sound"),
+    "lines": ("lines", "count the lines of C and Rust of each mechanism"),
 }
 
 

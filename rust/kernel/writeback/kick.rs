@@ -91,7 +91,7 @@ pub fn kick(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
 }
 
 /// Takes the request, and says how many pages the flusher is to write for it or for what an earlier
-/// one has left. None if there is neither: the caller does nothing then.
+/// one has left. None if there is neither, or nothing to look at: the caller does nothing then.
 ///
 /// The request is taken first, so that a [`kick`] which comes while the pages are written makes
 /// another round.
@@ -100,7 +100,11 @@ pub fn kick(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<i64> {
     // Both are taken.
-    (wb.test_and_clear_pending() | wb.take_left()).then(|| wb.dontcache_dirty())
+    if !(wb.test_and_clear_pending() | wb.take_left()) {
+        return None;
+    }
+    let pages = wb.dontcache_dirty();
+    (pages > 0 || wb.has_queue()).then_some(pages)
 }
 
 /// A round has ended that was to write `budget` pages, and has written `written`.
@@ -337,8 +341,7 @@ mod tests {
         let wb = Recorder::default();
         ended(&wb, 7, 3);
         assert_eq!(rest(&wb), Some(AGAIN_MS));
-        assert_eq!(consume(&wb), Some(0));
-        ended(&wb, 0, 0);
+        assert_eq!(consume(&wb), None);
         assert_eq!(rest(&wb), None);
     }
 }
