@@ -20,8 +20,9 @@
 /// inode, and rounds down to a multiple: one more page would make these twice as many.
 pub const PORTION: i64 = 1023;
 
-/// Inodes that are queued while the lists are locked.
-pub const INODES: usize = 32;
+/// Inodes that are queued while the lists are locked. With as many looks at each as there may be, the
+/// lock is held for less than 100,000 instructions.
+pub const INODES: usize = 16;
 
 /// Dirty folios of an inode that are looked at in search of one that is dropbehind. With more than
 /// these, the inode is believed to have one.

@@ -81,6 +81,8 @@ def documented(kind: str, interface: str, flags: frozenset[str], waits: bool) ->
         return {errno.EAGAIN}  # waits for the drive
     if kind == "ext4" or waits or appends:
         return {TAKEN, errno.EAGAIN}  # waits where ext4 has a time to note, and there have to be blocks
+    if not direct:
+        return {TAKEN, errno.EAGAIN}  # waits where the page of the write before is being written or dropped
     return {TAKEN}
 
 
