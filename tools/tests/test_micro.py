@@ -117,7 +117,7 @@ def test_equal_and_flat_is_good() -> None:
 
 
 def test_a_dearer_operation_is_named() -> None:
-    with pytest.raises(Failure, match=r"than C: .*consume 1\.020") as caught:
+    with pytest.raises(Failure, match=r"than C: .*account_dirtied 1\.020") as caught:
         micro.judge(operations(51), both(), ROUNDS)
     assert "place" not in str(caught.value)
 
@@ -175,7 +175,7 @@ def test_the_plot_is_whole_svg() -> None:
 
 @pytest.mark.parametrize(
     ("rust", "end", "words"),
-    [(50, 1000, None), (49, 999, None), (51, 1000, "than C: kick_set"), (50, 1101, "place: 4096 order 9 end")],
+    [(50, 1000, None), (49, 999, None), (51, 1000, "than C: account_dirtied"), (50, 1101, "place: 4096 order 9 end")],
 )
 def test_the_command_writes_all_then_judges(
     monkeypatch: pytest.MonkeyPatch,
@@ -189,7 +189,7 @@ def test_the_command_writes_all_then_judges(
         measured = parse(document(core), core)
         measured.overwrites["4096 order 9 end"] = end
         if core == "rust":
-            measured.operations["kick_set"] = rust
+            measured.operations["account_dirtied"] = rust
         return measured, vm.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
 
     monkeypatch.setattr(micro, "measure", measure)
@@ -201,7 +201,7 @@ def test_the_command_writes_all_then_judges(
         assert micro.main(["--report", str(tmp_path)]) == 0
     assert "Rust/C" in capsys.readouterr().out
     written = json.loads((tmp_path / "micro.json").read_text())
-    assert written["figures"]["rust"]["kick_set"] == rust
+    assert written["figures"]["rust"]["account_dirtied"] == rust
     assert written["overwrite"]["figures"]["c"]["4096 order 9 end"] == end
     assert (tmp_path / "overwrite.svg").read_text().startswith("<?xml")
 
