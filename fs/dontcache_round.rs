@@ -4,6 +4,7 @@
 
 use crate::dontcache_policy as policy;
 use kernel::{
+    backing_dev::BdiWriteback,
     bindings,
     ffi::{
         c_int,
@@ -20,6 +21,7 @@ use kernel::{
         kick::{
             consume,
             ended,
+            is_asked_for,
             rest, //
         },
         round::{
@@ -69,6 +71,10 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
     work: *mut bindings::wb_writeback_work,
     dirtied_before: c_ulong,
 ) {
+    // SAFETY: The caller promises a live wb.
+    if !is_asked_for(unsafe { BdiWriteback::from_raw(wb) }) {
+        return;
+    }
     let (flusher, during) = if work.is_null() {
         // SAFETY: The caller promises the flusher's context.
         (unsafe { Flusher::assume_running(wb) }, During::NextWork)

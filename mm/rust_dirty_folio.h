@@ -89,8 +89,7 @@ rust_lock_pages(struct folio *folio, struct address_space *mapping,
 {
 	struct rust_pages_lock lock = {};
 
-	if (rust_writeback_active() && folio_test_dropbehind(folio) &&
-	    !cookie->locked) {
+	if (rust_dirties_dropbehind(folio) && !cookie->locked) {
 		lock.mapping = mapping;
 		xa_lock_irqsave(&mapping->i_pages, lock.flags);
 	}

@@ -70,13 +70,13 @@ const PLACES: usize = 256;
 /// The current context is that of the flusher of `wb`, holds no lock, and stays so for `'a`.
 pub struct Flusher<'a> {
     wb: &'a BdiWriteback,
-    sync: Option<Sync>,
+    sync: Option<Due>,
     _not_send: NotThreadSafe,
 }
 
 /// Work that has to write what was dirtied before a time, of one super block unless that is null.
 #[derive(Clone, Copy)]
-struct Sync {
+struct Due {
     sb: *mut bindings::super_block,
     dirtied_before: Jiffies,
 }
@@ -114,7 +114,7 @@ impl<'a> Flusher<'a> {
         // SAFETY: The caller promises live work.
         let sb = unsafe { bindings::rust_wb_work_sb(work) };
         Self {
-            sync: (!sb.is_null()).then_some(Sync { sb, dirtied_before }),
+            sync: (!sb.is_null()).then_some(Due { sb, dirtied_before }),
             // SAFETY: The caller promises what this asks for.
             ..unsafe { Self::assume_running(wb) }
         }
@@ -251,7 +251,7 @@ pub struct ListsGuard<'a>(Lists<'a>);
 ///   nothing; the lock has been held since they were found.
 pub struct FlusherLists<'a> {
     lists: ListsGuard<'a>,
-    sync: Option<Sync>,
+    sync: Option<Due>,
     next: Option<Candidate>,
     first_sure: Option<Link>,
 }
@@ -493,12 +493,12 @@ impl Lists<'_> {
         sb: *mut bindings::super_block,
         dirtied_before: Jiffies,
     ) -> usize {
-        let sync = Sync { sb, dirtied_before };
+        let due = Due { sb, dirtied_before };
         let mut moved = 0;
         let mut next = self.first(List::Dontcache);
         while let Some(link) = next {
             next = self.behind(List::Dontcache, link);
-            if sync.has(link.inode()) {
+            if due.has(link.inode()) {
                 self.set_queued(link, true);
                 self.move_to(link, To::Back(List::Io));
                 moved += 1;
@@ -552,7 +552,7 @@ impl Lists<'_> {
     }
 }
 
-impl Sync {
+impl Due {
     /// Whether the work is to write `inode`.
     #[inline]
     fn has(&self, inode: &Inode) -> bool {
