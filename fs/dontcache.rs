@@ -4,5 +4,6 @@
 //! flusher call.
 
 pub mod dontcache_kick;
+pub mod dontcache_pace;
 pub mod dontcache_policy;
 pub mod dontcache_round;

@@ -166,14 +166,72 @@ out:
 }
 DEFINE_SHOW_ATTRIBUTE(dontcache_dirty);
 
+static DEFINE_MUTEX(bounds_lock);
+
+/* @data is the place of a number among the bounds. */
+static int bound_get(void *data, u64 *number)
+{
+	unsigned int numbers[NR_RUST_PACE_BOUNDS];
+
+	rust_pace_get_bounds(numbers);
+	*number = numbers[(unsigned long)data];
+	return 0;
+}
+
+static int bound_set(void *data, u64 number)
+{
+	unsigned int numbers[NR_RUST_PACE_BOUNDS];
+
+	if (number > UINT_MAX)
+		return -EINVAL;
+	guard(mutex)(&bounds_lock);
+	rust_pace_get_bounds(numbers);
+	numbers[(unsigned long)data] = number;
+	return rust_pace_set_bounds(numbers);
+}
+DEFINE_DEBUGFS_ATTRIBUTE(bound_fops, bound_get, bound_set, "%llu\n");
+
+static const char * const bound_names[] = {
+	[RUST_PACE_LEAST_KIB] = "least_kib",
+	[RUST_PACE_MOST_KIB] = "most_kib",
+	[RUST_PACE_INODE_KIB] = "inode_kib",
+	[RUST_PACE_LEAST_MS] = "least_ms",
+	[RUST_PACE_MOST_MS] = "most_ms",
+};
+
+/* The wbs that write for DONTCACHE writers, each at a pace of its own. */
+static int wbs_show(struct seq_file *m, void *unused)
+{
+	struct backing_dev_info *bdi;
+	struct bdi_writeback *wb;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(bdi, &bdi_list, bdi_list)
+		list_for_each_entry_rcu(wb, &bdi->wb_list, bdi_node)
+			seq_printf(m, "%s %u ms %lu KiB %u KiB\n",
+				   bdi_dev_name(bdi),
+				   READ_ONCE(wb->dontcache_pace.delay),
+				   READ_ONCE(wb->dontcache_kick_at) << (PAGE_SHIFT - 10),
+				   READ_ONCE(wb->dontcache_pace.average));
+	rcu_read_unlock();
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(wbs);
+
 static int __init dontcache_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("rust_writeback", NULL);
+	struct dentry *adaptive = debugfs_create_dir("adaptive", dir);
+	unsigned long i;
 
 	debugfs_create_file("core", 0400, dir, NULL, &core_fops);
 	debugfs_create_file("dontcache_dirty", 0400, dir, NULL,
 			    &dontcache_dirty_fops);
 	debugfs_create_file("policy", 0600, dir, NULL, &policy_fops);
+	for (i = 0; i < ARRAY_SIZE(bound_names); i++)
+		debugfs_create_file(bound_names[i], 0600, adaptive, (void *)i,
+				    &bound_fops);
+	debugfs_create_file("wbs", 0400, adaptive, NULL, &wbs_fops);
 	return 0;
 }
 late_initcall(dontcache_debugfs_init);

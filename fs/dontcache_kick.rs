@@ -3,30 +3,60 @@
 //! The kick: what `generic_write_sync()` calls.
 
 use kernel::{
+    backing_dev::WbSection,
     bindings,
     flusher::ListsGuard,
     fs::AddressSpace,
     prelude::*,
-    writeback::kick, //
+    writeback::kick::{
+        ask,
+        kick,
+        Run, //
+    }, //
 };
 
-/// Asks the flusher to write back dirty dropbehind pages, after a `RWF_DONTCACHE` write to `cache`.
-///
-/// Nothing to do for an inode that has no wb: it was never dirtied, as by a direct write.
+/// The section in which the flusher is asked. It finds the inode of `cache` in the round that follows.
 #[inline(always)]
-pub(super) fn after_write(cache: &AddressSpace) {
-    let inode = cache.host();
-    // Before the kick: the round that follows is to find the inode.
+fn section(cache: &AddressSpace) -> WbSection<'_> {
     if cache.is_dontcache_unlisted() {
         list(cache);
     }
-    let section = inode.wb_section();
-    let kicked = |wb| kick::kick(wb, || cache.has_dirty_pages());
-    if !section.wb().is_some_and(kicked) {
-        return;
+    cache.host().wb_section()
+}
+
+/// Asks the flusher to write back dirty dropbehind pages, after a `RWF_DONTCACHE` write to `cache`:
+/// when there are enough of them, or have been for long enough.
+///
+/// Nothing to do for an inode that has no wb: it was never dirtied, as by a direct write.
+#[inline(always)]
+pub(super) fn ask_after_write(cache: &AddressSpace) {
+    let section = section(cache);
+    let asked = section
+        .wb()
+        .and_then(|wb| ask(wb, || cache.has_dirty_pages()));
+    if let Some(run) = asked {
+        wake(section, run);
     }
-    if let Some(wb) = section.into_ref() {
-        wb.wakeup();
+}
+
+/// The same, at once.
+pub(super) fn kick_after_write(cache: &AddressSpace) {
+    let section = section(cache);
+    let kicked = |wb| kick(wb, || cache.has_dirty_pages());
+    if section.wb().is_some_and(kicked) {
+        wake(section, Run::Now);
+    }
+}
+
+/// Once a round, so not for the path of most writes.
+#[cold]
+fn wake(section: WbSection<'_>, run: Run) {
+    let Some(wb) = section.into_ref() else {
+        return;
+    };
+    match run {
+        Run::Now => wb.wakeup(),
+        Run::Within(milliseconds) => wb.run_within(milliseconds),
     }
 }
 
@@ -38,7 +68,7 @@ fn list(cache: &AddressSpace) {
     }
 }
 
-/// [`after_write`], for `mapping`.
+/// [`ask_after_write`], for `mapping`.
 ///
 /// # Safety
 ///
@@ -46,5 +76,5 @@ fn list(cache: &AddressSpace) {
 #[export]
 pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_space) {
     // SAFETY: The caller promises a live page cache.
-    after_write(unsafe { AddressSpace::from_raw(mapping) });
+    ask_after_write(unsafe { AddressSpace::from_raw(mapping) });
 }

@@ -32,9 +32,9 @@ fn active() -> &'static Policy {
     POLICIES.get(ACTIVE.load(Relaxed)).unwrap_or(&POLICIES[0])
 }
 
-/// Whether the policy is the default, which the flusher serves until nothing is left.
-pub(super) fn is_kick() -> bool {
-    ACTIVE.load(Relaxed) == 0
+/// Whether the policy has the flusher write, which does so until nothing is left.
+pub(super) fn has_flusher() -> bool {
+    active().has_flusher
 }
 
 /// Has the active policy see to the `count` bytes in front of `end`, which a `RWF_DONTCACHE` write
@@ -57,7 +57,8 @@ pub unsafe extern "C" fn rust_dontcache_policy(
         return;
     };
     match (active().after)(written, cache) {
-        Action::Kick => kick::after_write(cache),
+        Action::Ask => kick::ask_after_write(cache),
+        Action::Kick => kick::kick_after_write(cache),
         Action::Flush(range) => cache.flush_range(range),
         Action::FlushAsMany(range) => cache.flush_range_as_many(range),
         Action::Nothing => {}

@@ -38,9 +38,10 @@ fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
     let Some(budget) = consume(wb) else {
         return 0;
     };
+    flusher.adapt();
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
-    flusher.note_served();
-    if policy::is_kick() {
+    flusher.pace().note_served();
+    if policy::has_flusher() {
         ended(wb, budget, written);
     }
     written
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
         };
         (flusher, during)
     };
-    if let Some(purpose) = during.purpose(flusher.rested_ms()) {
+    if let Some(purpose) = during.purpose(flusher.pace().rested_ms()) {
         serve(flusher, purpose);
     }
 }
@@ -100,13 +101,13 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
 /// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
-    if !policy::is_kick() {
+    if !policy::has_flusher() {
         return;
     }
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
     if let Some(milliseconds) = rest(flusher.wb()) {
-        flusher.run_again_in(milliseconds);
+        flusher.run_again_within(milliseconds);
     }
 }
 

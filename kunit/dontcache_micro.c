@@ -37,6 +37,15 @@ static void set_kick(struct subject *s)
 static void clear_kick(struct subject *s)
 {
 	clear_bit(WB_start_dontcache, &s->wb->state);
+	clear_bit(WB_dontcache_left, &s->wb->state);
+}
+
+/* A round comes in a while. With C it comes at once. */
+static void set_wait(struct subject *s)
+{
+	clear_kick(s);
+	set_bit(rust_writeback_active() ? WB_dontcache_left :
+					  WB_start_dontcache, &s->wb->state);
 }
 
 /* Has grown beyond what is inlined where the other operations are. */
@@ -85,6 +94,7 @@ static u64 ticks(struct subject *s, void (*prepare)(struct subject *),
 
 enum micro_op {
 	KICK_SET,
+	KICK_WAIT,
 	KICK_CLEAR,
 	CONSUME,
 	ACCOUNT_DIRTIED,
@@ -96,6 +106,7 @@ enum micro_op {
 
 static const char * const micro_names[NR_MICRO_OPS] = {
 	[KICK_SET]		= "kick_set",
+	[KICK_WAIT]		= "kick_wait",
 	[KICK_CLEAR]		= "kick_clear",
 	[CONSUME]		= "consume",
 	[ACCOUNT_DIRTIED]	= "account_dirtied",
@@ -133,6 +144,7 @@ static int measure(struct subject *s)
 		return -EBUSY;
 	r[CONSUME] = ticks(s, set_kick, consume) - empty;
 	r[KICK_SET] = ticks(s, set_kick, kick) - empty;
+	r[KICK_WAIT] = ticks(s, set_wait, kick) - empty;
 	r[KICK_CLEAR] = ticks(s, clear_kick, kick) - empty;
 	return 0;
 }

@@ -508,6 +508,8 @@ static const struct policy_case {
 	s64		dirty;
 	bool		pending;
 } policy_cases[] = {
+	{ "adaptive",		false,	8,	false },
+	{ "adaptive",		true,	8,	false },
 	{ "kick",		false,	8,	true },
 	{ "kick",		true,	8,	true },
 	{ "inline",		false,	4,	false },
@@ -600,12 +602,13 @@ static enum core core_before;
 static int dontcache_twins_init(struct kunit *test)
 {
 	core_before = get_core();
-	return 0;
+	/* The policy that both have. */
+	return rust_writeback_set_policy("kick");
 }
 
 static void dontcache_twins_exit(struct kunit *test)
 {
-	rust_writeback_set_policy("kick");
+	rust_writeback_set_policy("adaptive");
 	set_core(core_before);
 }
 

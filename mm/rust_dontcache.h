@@ -20,6 +20,13 @@ struct wb_writeback_work;
 
 #ifdef CONFIG_RUST_WRITEBACK
 
+/* What a disk has written since it is there. */
+struct rust_disk_writes {
+	unsigned long	writes;
+	unsigned long	sectors;
+	unsigned int	largest;	/* sectors that it takes at once */
+};
+
 /* mm/dontcache_counter.rs */
 void rust_dontcache_dirtied(struct address_space *mapping,
 			    struct bdi_writeback *wb, long nr);
@@ -40,12 +47,28 @@ bool rust_dontcache_keeps(struct address_space *mapping);
 void rust_dontcache_switched(struct address_space *mapping,
 			     struct bdi_writeback *wb);
 
+/* fs/dontcache_pace.rs */
+enum rust_pace_bound {
+	RUST_PACE_LEAST_KIB,
+	RUST_PACE_MOST_KIB,
+	RUST_PACE_INODE_KIB,
+	RUST_PACE_LEAST_MS,
+	RUST_PACE_MOST_MS,
+	NR_RUST_PACE_BOUNDS
+};
+
+void rust_pace_init(struct bdi_writeback *wb);
+void rust_pace_get_bounds(unsigned int *numbers);
+int rust_pace_set_bounds(const unsigned int *numbers);
+
 /* fs/rust_flusher.h, for the edges */
 struct bdi_writeback *rust_wb_lock_list_of(struct inode *inode);
 void rust_wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 			struct list_head *list);
 long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
 struct super_block *rust_wb_work_sb(struct wb_writeback_work *work);
+bool rust_wb_disk_writes(struct bdi_writeback *wb,
+			 struct rust_disk_writes *disk);
 
 /* fs/dontcache_policy.rs */
 int rust_dontcache_choose_policy(const char *name);

@@ -83,7 +83,7 @@ const char *rust_writeback_policy(void)
 void rust_wb_init(struct bdi_writeback *wb)
 {
 	INIT_LIST_HEAD(&wb->b_dontcache);
-	wb->dontcache_served = jiffies - HZ;
+	rust_pace_init(wb);
 }
 
 /* All its inodes have gone or moved: a page that is counted is a bug of ours. */
@@ -120,4 +120,4 @@ static const struct kernel_param_ops policy_ops = {
 };
 
 module_param_cb(policy, &policy_ops, NULL, 0444);
-MODULE_PARM_DESC(policy, "After a DONTCACHE write: kick (default), inline, rate-limited or none");
+MODULE_PARM_DESC(policy, "After a DONTCACHE write: adaptive (default), kick, inline, rate-limited or none");

@@ -2,12 +2,6 @@
 
 #include <linux/percpu_counter.h>
 
-__rust_helper void
-rust_helper_percpu_counter_add_local(struct percpu_counter *fbc, s64 amount)
-{
-	percpu_counter_add_local(fbc, amount);
-}
-
 #ifdef CONFIG_SMP
 __rust_helper s32
 rust_helper_percpu_counter_share(struct percpu_counter *fbc, unsigned int cpu)
@@ -31,6 +25,13 @@ rust_helper_raw_spin_unlock_irqrestore(raw_spinlock_t *lock,
 	raw_spin_unlock_irqrestore(lock, flags);
 }
 #else
+__rust_helper void
+rust_helper_percpu_counter_add_batch(struct percpu_counter *fbc, s64 amount,
+				     s32 batch)
+{
+	percpu_counter_add_batch(fbc, amount, batch);
+}
+
 __rust_helper s64
 rust_helper_percpu_counter_sum(struct percpu_counter *fbc)
 {

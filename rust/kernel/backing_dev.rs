@@ -20,10 +20,16 @@ use crate::{
     ffi::c_ulong,
     fs::Inode,
     percpu_counter::PerCpuCounter,
+    sched::{
+        after,
+        jiffies, //
+    },
+    time::msecs_to_jiffies,
     types::{
         NotThreadSafe,
         Opaque, //
     },
+    wb_pace::WbPace,
     writeback::kick, //
 };
 use core::{
@@ -50,11 +56,15 @@ pub enum WbState {
     StartAll = bindings::wb_state_WB_start_all,
     /// The flusher is asked to write dirty dropbehind pages.
     StartDontcache = bindings::wb_state_WB_start_dontcache,
-    /// The flusher has left dirty dropbehind pages.
+    /// Dirty dropbehind pages are to be written in a while.
     DontcacheLeft = bindings::wb_state_WB_dontcache_left,
-    /// ... of which none could be written.
+    /// ... of which none could be written when it was tried last.
     DontcacheStuck = bindings::wb_state_WB_dontcache_stuck,
 }
+
+/// Dirty dropbehind pages that a CPU counts by itself. A small part of those that begin a round: it is
+/// by the common count that a writer finds them to be enough.
+const DONTCACHE_BATCH: i32 = 32;
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,24 +165,63 @@ impl BdiWriteback {
 
     /// Adds `pages` to the count of dirty dropbehind pages.
     ///
-    /// That counter is only ever read as an exact sum. So the change stays with this CPU and,
-    /// other than C's batches, needs the counter's lock for no folio however large.
+    /// The change stays with this CPU until there are [`DONTCACHE_BATCH`] of them.
     ///
     /// Context: any.
     ///
     /// C counterpart: `wb_stat_mod(wb, WB_DONTCACHE_DIRTY, pages)`.
     #[inline]
     pub fn add_dontcache_dirty(&self, pages: i64) {
-        self.stat(WbStat::DontcacheDirty).add_local(pages);
+        self.stat(WbStat::DontcacheDirty)
+            .add_batch(pages, DONTCACHE_BATCH);
     }
 
-    /// Has the flusher see to the dirty dropbehind pages when it runs next, as if it had left them.
-    /// A full barrier.
+    /// Has the flusher see to the dirty dropbehind pages when what is left is due, as if it had left
+    /// them. Says whether it was to before. A full barrier.
     ///
     /// Context: any.
     #[inline]
-    pub fn leave_dontcache(&self) {
-        self.test_and_set(WbState::DontcacheLeft);
+    pub fn leave_dontcache(&self) -> bool {
+        self.test_and_set(WbState::DontcacheLeft)
+    }
+
+    /// Has the flusher run in `milliseconds`, if it would not before and the device is still
+    /// registered. Nothing that is due earlier gets later.
+    ///
+    /// Leaves interrupts as they are.
+    ///
+    /// Context: any but NMI, outside of the lock of the wb's work.
+    ///
+    /// C counterpart: `wb_wakeup_delayed()`, which leaves a later time as it is, too.
+    #[cold]
+    pub(crate) fn run_within(&self, milliseconds: u32) {
+        let delay = msecs_to_jiffies(milliseconds);
+        let wb = self.as_raw();
+        // SAFETY: The wb is live by the type invariants, its lock and its delayed work are initialised.
+        // The lock orders the test of the bit before the queueing: a wb that is shut down clears the
+        // bit under the lock first, and drains the work afterwards. Interrupts are off under the lock,
+        // and turned on where they were on.
+        unsafe {
+            let off = bindings::irqs_disabled();
+            if off {
+                bindings::spin_lock(&raw mut (*wb).work_lock);
+            } else {
+                bindings::spin_lock_irq(&raw mut (*wb).work_lock);
+            }
+            let work = &raw mut (*wb).dwork;
+            if self.test(WbState::Registered)
+                && !bindings::queue_delayed_work(bindings::bdi_wq, work, delay)
+                && bindings::timer_pending(&raw const (*work).timer)
+                && after((*work).timer.expires, jiffies().wrapping_add(delay))
+            {
+                bindings::mod_delayed_work(bindings::bdi_wq, work, delay);
+            }
+            if off {
+                bindings::spin_unlock(&raw mut (*wb).work_lock);
+            } else {
+                bindings::spin_unlock_irq(&raw mut (*wb).work_lock);
+            }
+        }
     }
 
     /// [`WbRef::wakeup`] where interrupts are off. By way of the wb, so that the reference need not be
@@ -219,8 +268,33 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
-    fn set_left(&self) {
-        self.leave_dontcache();
+    fn about_dirty(&self) -> i64 {
+        self.stat(WbStat::DontcacheDirty).read()
+    }
+
+    #[inline(always)]
+    fn kick_at(&self) -> i64 {
+        WbPace::of(self).kick_at()
+    }
+
+    #[inline(always)]
+    fn delay_ms(&self) -> u32 {
+        WbPace::of(self).delay_ms()
+    }
+
+    #[inline(always)]
+    fn test_and_set_left(&self) -> bool {
+        self.leave_dontcache()
+    }
+
+    #[inline(always)]
+    fn set_due_in(&self, milliseconds: u32) {
+        WbPace::of(self).set_due_in(milliseconds);
+    }
+
+    #[inline(always)]
+    fn due_in(&self) -> Option<u32> {
+        WbPace::of(self).due_in()
     }
 
     #[inline(always)]
@@ -357,6 +431,18 @@ unsafe impl Send for WbRef<'_> {}
 unsafe impl Sync for WbRef<'_> {}
 
 impl WbRef<'_> {
+    /// Has the flusher run in `milliseconds`, or earlier, if the device is still registered.
+    ///
+    /// Leaves interrupts as they are.
+    ///
+    /// Context: any but NMI.
+    ///
+    /// C counterpart: `wb_wakeup_delayed()`, which leaves a later time as it is.
+    #[cold]
+    pub fn run_within(&self, milliseconds: u32) {
+        (**self).run_within(milliseconds);
+    }
+
     /// Wakes the flusher, if the device is still registered.
     ///
     /// Leaves interrupts as they are: the caller may be in the section of another inode.

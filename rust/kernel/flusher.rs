@@ -24,22 +24,23 @@
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
 use crate::{
-    backing_dev::{
-        BdiWriteback,
-        WbState, //
-    },
+    backing_dev::BdiWriteback,
     bindings,
     ffi::c_long,
     fs::{
         AddressSpace,
         Inode, //
     },
-    sched::jiffies,
+    sched::{
+        after,
+        until, //
+    },
     time::{
         msecs_to_jiffies,
         Jiffies, //
     },
     types::NotThreadSafe,
+    wb_pace::WbPace,
     writeback::round::{
         self,
         Next,
@@ -147,45 +148,38 @@ impl<'a> Flusher<'a> {
         done
     }
 
-    /// For how many milliseconds no round was served.
+    /// The pace of its rounds.
     #[inline]
-    pub fn rested_ms(&self) -> u64 {
-        // SAFETY: The wb is live, and only its flusher uses this field.
-        let served = unsafe { (*self.wb.as_raw()).dontcache_served };
-        let rested = jiffies().wrapping_sub(served);
-        // SAFETY: A conversion, which is always safe.
-        unsafe { bindings::jiffies64_to_msecs(rested as u64) }
+    pub fn pace(&self) -> WbPace<'a> {
+        WbPace::of(self.wb)
     }
 
-    /// Notes that a round has ended.
-    #[inline]
-    pub fn note_served(&self) {
-        // SAFETY: As for `rested_ms`.
-        unsafe { (*self.wb.as_raw()).dontcache_served = jiffies() };
+    /// Sets that by what the device has written: a round begins.
+    pub fn adapt(&self) {
+        // SAFETY: By the type invariants this is the flusher's context.
+        unsafe { self.pace().adapt() };
     }
 
-    /// Has the flusher run again in `milliseconds`, if it would not before. Nothing that is due
-    /// earlier gets later.
-    ///
-    /// C counterpart: `wb_wakeup_delayed()`, for which dirty inodes must exist.
-    pub fn run_again_in(&self, milliseconds: u32) {
-        let delay = msecs_to_jiffies(milliseconds);
-        let wb = self.wb.as_raw();
-        // SAFETY: The wb is live, its lock and its delayed work are initialised, and the flusher runs
-        // with interrupts on. The lock orders the test of the bit before the queueing: a wb that is
-        // shut down clears the bit under the lock first, and drains the work afterwards.
-        unsafe {
-            bindings::spin_lock_irq(&raw mut (*wb).work_lock);
-            let work = &raw mut (*wb).dwork;
-            if self.wb.test(WbState::Registered)
-                && !bindings::queue_delayed_work(bindings::bdi_wq, work, delay)
-                && bindings::timer_pending(&raw const (*work).timer)
-                && after((*work).timer.expires, jiffies().wrapping_add(delay))
-            {
-                bindings::mod_delayed_work(bindings::bdi_wq, work, delay);
-            }
-            bindings::spin_unlock_irq(&raw mut (*wb).work_lock);
+    /// Has the flusher run again in `milliseconds`, or when it would write what is old if it had not
+    /// run for something else. Nothing that is due earlier gets later.
+    pub fn run_again_within(&self, milliseconds: u32) {
+        self.wb.run_within(
+            self.periodic_in()
+                .map_or(milliseconds, |ms| ms.min(milliseconds)),
+        );
+    }
+
+    /// In how many milliseconds what is old is to be written, if it is at all.
+    pub fn periodic_in(&self) -> Option<u32> {
+        // SAFETY: The variable is one word, which changes at any time.
+        let interval = unsafe { (&raw const bindings::dirty_writeback_interval).read_volatile() };
+        if interval == 0 {
+            return None;
         }
+        // SAFETY: The wb is live, and its flusher alone writes this field.
+        let last = unsafe { (*self.wb.as_raw()).last_old_flush };
+        let next = last.wrapping_add(msecs_to_jiffies(interval.saturating_mul(10)));
+        Some(until(next).unwrap_or(1))
     }
 }
 
@@ -369,12 +363,6 @@ fn dirtied_when(inode: &Inode) -> Jiffies {
     unsafe { (&raw const (*inode.as_raw()).dirtied_when).read_volatile() }
 }
 
-/// C counterpart: `time_after(a, b)`.
-#[inline]
-fn after(a: Jiffies, b: Jiffies) -> bool {
-    (b.wrapping_sub(a) as c_long) < 0
-}
-
 impl Lists<'_> {
     /// Adopts lists that C has locked.
     ///
@@ -532,6 +520,7 @@ impl Lists<'_> {
         if pages.is_dontcache_unlisted() {
             // Who is about to put it into a list, or has it, will see that it may have.
             pages.mark_dontcache_listed();
+            WbPace::of(self.wb).add_inode();
             // SAFETY: The inode is live, and its lock is held.
             let state = unsafe { bindings::inode_state_read(raw) };
             let is = |flags| state & flags != 0;

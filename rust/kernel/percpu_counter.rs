@@ -42,16 +42,28 @@ impl PerCpuCounter {
         unsafe { &*ptr.cast() }
     }
 
-    /// Adds `amount` to this CPU's share. For counters that are only read by [`Self::sum`]: the
-    /// common count, and its lock, are left alone until the share would overflow.
+    /// Adds `amount` to this CPU's share. The common count, and its lock, are left alone until the
+    /// share has reached `batch`.
     ///
     /// Context: any.
     ///
-    /// C counterpart: `percpu_counter_add_local()`.
+    /// C counterpart: `percpu_counter_add_batch()`.
     #[inline]
-    pub fn add_local(&self, amount: i64) {
+    pub fn add_batch(&self, amount: i64, batch: i32) {
         // SAFETY: The counter is live by the type invariants.
-        unsafe { bindings::percpu_counter_add_local(self.0.get(), amount) };
+        unsafe { bindings::percpu_counter_add_batch(self.0.get(), amount, batch) };
+    }
+
+    /// The common count: wrong by as much as all shares may have.
+    ///
+    /// Context: any.
+    ///
+    /// C counterpart: `percpu_counter_read()`.
+    #[inline(always)]
+    pub fn read(&self) -> i64 {
+        // SAFETY: The counter is live by the type invariants. The count is written under its lock, in
+        // one word.
+        unsafe { (&raw const (*self.0.get()).count).read_volatile() }
     }
 
     /// The exact value: nothing is folded while the lock is held. Visits every CPU, so not for hot

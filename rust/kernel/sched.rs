@@ -47,3 +47,23 @@ pub fn jiffies() -> Jiffies {
     // SAFETY: C declares the variable volatile, for it changes at any time; it is one word.
     unsafe { (&raw const bindings::jiffies).read_volatile() }
 }
+
+/// Whether `a` is later than `b`. They may be half of the clock's range apart.
+///
+/// C counterpart: `time_after(a, b)`.
+#[inline]
+pub fn after(a: Jiffies, b: Jiffies) -> bool {
+    (b.wrapping_sub(a) as isize) < 0
+}
+
+/// How many milliseconds it is until then. None if that is past.
+#[inline]
+pub fn until(then: Jiffies) -> Option<u32> {
+    let left = then.wrapping_sub(jiffies());
+    if left as isize <= 0 {
+        return None;
+    }
+    // SAFETY: A conversion, which is always safe. It rounds down.
+    let milliseconds = unsafe { bindings::jiffies64_to_msecs(left as u64) };
+    Some(u32::try_from(milliseconds).unwrap_or(u32::MAX).max(1))
+}

@@ -11,7 +11,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{consume, ended, kick, rest, Wb};
+use writeback::kick::{ask, consume, ended, kick, rest, Run, Wb};
 use writeback::round::{round, Flusher, Has, Lists, Next, Purpose, Written};
 
 const WRITERS: usize = 2;
@@ -53,6 +53,8 @@ enum Place {
 
 struct Model {
     mutant: Mutant,
+    /// Writers ask for a round in a while, and do not kick.
+    asks: bool,
     pending: AtomicBool,
     left: AtomicBool,
     /// The lock of the lists, and what is in them.
@@ -101,10 +103,31 @@ impl Wb for Model {
         swap(&self.pending, false)
     }
 
-    fn set_left(&self) {
-        if self.mutant != NoBarrierIfNoted || !self.left.load(Ordering::Relaxed) {
-            swap(&self.left, true);
+    /// One page is many where writers kick, and few where they ask.
+    fn about_dirty(&self) -> i64 {
+        1
+    }
+
+    fn kick_at(&self) -> i64 {
+        2
+    }
+
+    fn delay_ms(&self) -> u32 {
+        1
+    }
+
+    fn test_and_set_left(&self) -> bool {
+        if self.mutant == NoBarrierIfNoted && self.left.load(Ordering::Relaxed) {
+            return true;
         }
+        swap(&self.left, true)
+    }
+
+    /// The flusher runs when it is due: there is no other time.
+    fn set_due_in(&self, _milliseconds: u32) {}
+
+    fn due_in(&self) -> Option<u32> {
+        None
     }
 
     fn is_left(&self) -> bool {
@@ -211,6 +234,7 @@ impl Model {
     fn new(mutant: Mutant, place: Place) -> Self {
         Self {
             mutant,
+            asks: false,
             pending: AtomicBool::new(false),
             left: AtomicBool::new(false),
             place: Mutex::new(place),
@@ -222,6 +246,11 @@ impl Model {
             written: AtomicI64::new(0),
             wakeups: AtomicUsize::new(0),
         }
+    }
+
+    /// A work item that begins sees what was done before it was queued.
+    fn take_wakeups(&self) -> usize {
+        self.wakeups.swap(0, Ordering::AcqRel)
     }
 
     fn look(&self) -> Has {
@@ -281,8 +310,14 @@ impl Model {
             self.list();
         }
         // The page that was just dirtied, by the same thread.
-        if kick(self, || self.mutant != NoLookAtPages) {
-            self.wakeups.fetch_add(1, Ordering::Relaxed);
+        let has_dirty_pages = || self.mutant != NoLookAtPages;
+        let runs = if self.asks {
+            ask(self, has_dirty_pages) == Some(Run::Within(1))
+        } else {
+            kick(self, has_dirty_pages)
+        };
+        if runs {
+            self.wakeups.fetch_add(1, Ordering::AcqRel);
         }
         if self.mutant == ListingAfterKick {
             self.list();
@@ -293,7 +328,7 @@ impl Model {
     fn one_page_comes(&self, cpu: usize) {
         self.dirty_one_page(cpu);
         *self.place.lock().unwrap() = Place::Dontcache;
-        self.set_left();
+        self.test_and_set_left();
     }
 
     /// Who has dirtied the inode puts it into a list.
@@ -330,9 +365,7 @@ impl Model {
     /// that is what it takes.
     fn check_at_rest(model: &Arc<Self>, looks_again: bool, message: &str) {
         let mut runs = 0;
-        while (model.wakeups.swap(0, Ordering::AcqRel) > 0 || looks_again && model.is_left())
-            && runs < 4
-        {
+        while (model.take_wakeups() > 0 || looks_again && model.is_left()) && runs < 4 {
             Self::flusher_runs(model);
             runs += 1;
         }
@@ -344,21 +377,29 @@ impl Model {
 
 /// Writers, and a round that a request from before the model began has already woken.
 fn check(mutant: Mutant, place: Place, writers: usize) {
+    check_writers(mutant, place, writers, false);
+}
+
+fn check_writers(mutant: Mutant, place: Place, writers: usize, asks: bool) {
     loom::model(move || {
-        let model = Arc::new(Model::new(mutant, place));
-        model.pending.store(true, Ordering::Relaxed);
+        let model = Arc::new(Model {
+            asks,
+            ..Model::new(mutant, place)
+        });
+        let before = if asks { &model.left } else { &model.pending };
+        before.store(true, Ordering::Relaxed);
         let writers: Vec<_> = (0..writers)
             .map(|cpu| {
                 let model = model.clone();
                 thread::spawn(move || model.write_one_page(cpu))
             })
             .collect();
-        model.wakeups.store(0, Ordering::Relaxed);
+        model.take_wakeups();
         Model::flusher_runs(&model);
         for writer in writers {
             writer.join().unwrap();
         }
-        Model::check_at_rest(&model, false, "a page dirtied before a kick was missed");
+        Model::check_at_rest(&model, asks, "a page dirtied before a kick was missed");
     });
 }
 
@@ -396,7 +437,7 @@ fn check_unlisted(mutant: Mutant) {
             let model = model.clone();
             thread::spawn(move || model.write_one_page(0))
         };
-        if model.wakeups.swap(0, Ordering::AcqRel) > 0 {
+        if model.take_wakeups() > 0 {
             Model::flusher_runs(&model);
         }
         lister.join().unwrap();
@@ -412,26 +453,44 @@ fn no_page_is_missed() {
 }
 
 #[test]
+fn no_page_that_waits_is_missed() {
+    check_writers(Right, Place::Dontcache, 1, true);
+    check_writers(Right, Place::Ordinary, 1, true);
+}
+
+#[test]
 fn no_page_of_two_writers_is_missed() {
+    check_two_writers(false);
+}
+
+#[test]
+fn no_page_of_two_writers_that_waits_is_missed() {
+    check_two_writers(true);
+}
+
+fn check_two_writers(asks: bool) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(2));
-    builder.check(|| {
-        let model = Arc::new(Model::new(Right, Place::Ordinary));
+    builder.check(move || {
+        let model = Arc::new(Model {
+            asks,
+            ..Model::new(Right, Place::Ordinary)
+        });
         let writers = [0, 1].map(|cpu| {
             let model = model.clone();
             thread::spawn(move || model.write_one_page(cpu))
         });
-        model.wakeups.store(0, Ordering::Relaxed);
+        model.take_wakeups();
         Model::flusher_runs(&model);
         for writer in writers {
             writer.join().unwrap();
         }
-        Model::check_at_rest(&model, false, "a page dirtied before a kick was missed");
+        Model::check_at_rest(&model, asks, "a page dirtied before a kick was missed");
     });
 }
 
 /// The counting alone, as it is between two rounds: the lists order too much to see it.
-fn check_counting(mutant: Mutant) {
+fn check_counting(mutant: Mutant, asks: bool) {
     loom::model(move || {
         let model = Arc::new(Model::new(mutant, Place::Ordinary));
         let writer = {
@@ -439,10 +498,15 @@ fn check_counting(mutant: Mutant) {
             thread::spawn(move || {
                 model.dirtied[0].fetch_add(1, Ordering::Relaxed);
                 model.order_after_dirtying();
-                !model.is_pending() && !model.test_and_set_pending()
+                if asks {
+                    !model.is_left() && !model.test_and_set_left()
+                } else {
+                    !model.is_pending() && !model.test_and_set_pending()
+                }
             })
         };
-        model.pending.store(true, Ordering::Relaxed);
+        let before = if asks { &model.left } else { &model.pending };
+        before.store(true, Ordering::Relaxed);
         let cover = || {
             let pages = model.consumed().unwrap_or(0);
             model.written.fetch_add(pages, Ordering::Relaxed);
@@ -460,19 +524,26 @@ fn check_counting(mutant: Mutant) {
 
 #[test]
 fn no_page_that_was_counted_is_missed() {
-    check_counting(Right);
+    check_counting(Right, false);
+    check_counting(Right, true);
 }
 
 #[test]
 #[should_panic(expected = "a page that was counted was missed")]
 fn a_request_taken_after_the_sum_is_caught() {
-    check_counting(ClearAfterSum);
+    check_counting(ClearAfterSum, false);
 }
 
 #[test]
 #[should_panic(expected = "a page that was counted was missed")]
 fn a_missing_barrier_is_caught() {
-    check_counting(NoBarrier);
+    check_counting(NoBarrier, false);
+}
+
+#[test]
+#[should_panic(expected = "a page that was counted was missed")]
+fn a_missing_barrier_of_a_page_that_waits_is_caught() {
+    check_counting(NoBarrier, true);
 }
 
 #[test]

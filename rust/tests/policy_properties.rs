@@ -41,7 +41,10 @@ fn the_names() {
         .iter()
         .map(|policy| policy.name.to_str().unwrap())
         .collect();
-    assert_eq!(names, ["kick", "inline", "rate-limited", "none"]);
+    assert_eq!(
+        names,
+        ["adaptive", "kick", "inline", "rate-limited", "none"]
+    );
     for (place, name) in names.iter().enumerate() {
         assert_eq!(find(name.as_bytes()), Some(place));
     }
@@ -137,6 +140,7 @@ proptest! {
     #[test]
     fn what_each_does(count in 1..1isize << 40, first in 0..1i64 << 50, busy: bool) {
         let written = Written::before(first + count as i64, count).unwrap();
+        prop_assert_eq!(after("adaptive", written, busy), (Action::Ask, 0));
         prop_assert_eq!(after("kick", written, busy), (Action::Kick, 0));
         prop_assert_eq!(after("inline", written, busy), (Action::Flush(written), 0));
         prop_assert_eq!(after("none", written, busy), (Action::Nothing, 0));

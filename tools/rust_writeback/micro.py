@@ -31,8 +31,9 @@ DEVICE_KIB = 256 << 10
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 OPERATIONS = {
-    "kick_set": "kick, bit already set",
-    "kick_clear": "kick, bit clear",
+    "kick_set": "write, a round comes at once",
+    "kick_wait": "write, a round comes in a while",
+    "kick_clear": "write, no round comes yet",
     "consume": "flusher consumes the kick",
     "account_dirtied": "account a folio dirtied",
     "account_cleaned": "account a folio cleaned",
@@ -58,6 +59,7 @@ ROUND_LIMIT = 1.10
 
 DEARER = {
     "kick_set": 1.13,
+    "kick_wait": 1.80,
     "kick_clear": 1.02,
     "consume": 1.20,
     "bio_first_in_a_while": 1.06,

@@ -38,7 +38,7 @@ def steps(*names: str) -> list[results.Step]:
 def variant(name: str) -> Variant:
     """The variant of this name."""
     core, _, policy = name.partition("-")
-    return Variant(core, policy or "kick")
+    return Variant(core, policy or "adaptive")
 
 
 def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[str, Any]:

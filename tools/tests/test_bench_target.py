@@ -525,7 +525,7 @@ def test_policies_take_turns_in_being_first(rounds: Rounds, monkeypatch: pytest.
     monkeypatch.setattr(hardware, "choose", lambda *_: [variant("rust"), variant("rust-inline")])
     rounds.core = "rust"
     assert rounds.bench("--only", "sequential/*/buffered", "--pairs", "3") == 0
-    assert rounds.policies == ["kick", "inline", "inline", "kick", "kick", "inline"]
+    assert rounds.policies == ["adaptive", "inline", "inline", "adaptive", "adaptive", "inline"]
     (group,) = rounds.document()["summary"]
     assert group["figures"]["mb_per_s"]["ratios"].keys() == {"rust-inline"}
 

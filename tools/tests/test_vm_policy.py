@@ -30,7 +30,7 @@ def test_the_boot_chooses(policy: str) -> None:
 
 def test_what_is_no_policy_is_told_and_changes_nothing() -> None:
     told, log = boot("rust", "inlined")
-    assert told == "kick\nkick\n"
+    assert told == "adaptive\nadaptive\n"
     assert "`inlined' invalid for parameter `rust_writeback.policy'" in log
 
 

@@ -31,10 +31,8 @@ pub const LOOKS: usize = 64;
 /// Times in a row that nothing of what was queued could be written, before a round rests.
 pub const FRUITLESS: usize = 32;
 
-/// How long what a round has left may wait.
-pub const AGAIN_MS: u32 = 100;
-
-/// The same where none of it could be written, as after a shutdown of the file system.
+/// How long what a round has left waits where none of it could be written, as after a shutdown of the
+/// file system. It waits for the wb's delay otherwise.
 pub const STUCK_MS: u32 = 1000;
 
 /// For how long no other kick is served within work for `sync()`, for which somebody waits.

@@ -36,7 +36,7 @@ from dontcache import (
 from walk import beside
 
 BOOT = Path("/sys/module/rust_writeback/parameters/policy")
-NAMES = ("kick", "inline", "rate-limited", "none")
+NAMES = ("adaptive", "kick", "inline", "rate-limited", "none")
 NO_NAMES = ("\n", "kic", "kicks", "Kick", "rate limited", "inline none", "x" * 31, "x" * 32, "kick" + " " * 5000)
 
 EXTENT = 256 * 1024
@@ -64,8 +64,8 @@ def refused(data: bytes) -> int:
 
 
 def one_default() -> None:
-    """With either core a boot that says nothing has the kick, and root alone may look."""
-    assert POLICY.read_text() == BOOT.read_text() == "kick\n"
+    """A boot that says nothing has its core's default, and root alone may look."""
+    assert POLICY.read_text() == BOOT.read_text() == ("adaptive\n" if core() == "rust" else "kick\n")
     assert POLICY.stat().st_mode & 0o777 == 0o600
 
 
@@ -75,7 +75,7 @@ def names() -> None:
     for name, end in itertools.product(NAMES, ("", "\n")):
         POLICY.write_text(name + end)
         assert POLICY.read_text() == BOOT.read_text() == f"{name}\n"
-    POLICY.write_text("kick")
+    POLICY.write_text("adaptive")
 
 
 def no_names() -> None:
@@ -127,11 +127,21 @@ def dirty(fd: int) -> list[int]:
     return [int(cachestat(fd, EXTENT, number * EXTENT).dirty) for number in range(3)]
 
 
-def kick_is_a_round(kind: str) -> None:
-    """The flusher writes, and says for whom."""
-    with written_under("kick", kind) as (fd, rounds):
+def the_flusher_makes_a_round(name: str, kind: str) -> None:
+    """It says for whom."""
+    with written_under(name, kind) as (fd, rounds):
         until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
         assert rounds(), "no round for DONTCACHE"
+
+
+def adaptive_is_a_round(kind: str) -> None:
+    """The flusher writes, in a while."""
+    the_flusher_makes_a_round("adaptive", kind)
+
+
+def kick_is_a_round(kind: str) -> None:
+    """The flusher writes."""
+    the_flusher_makes_a_round("kick", kind)
 
 
 def the_range_is_started(name: str, kind: str) -> None:
@@ -250,6 +260,7 @@ def changed_under_load(kind: str) -> None:
 
 ONCE = (one_default, names, no_names, no_choice_with_c)
 PER_FILE_SYSTEM = (
+    adaptive_is_a_round,
     kick_is_a_round,
     inline_starts_the_range,
     rate_limited_starts_the_range,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..errors import Failure
 
-POLICIES = ("kick", "inline", "rate-limited", "none")
-"""How a DONTCACHE write gets its pages written back; the first is the default and the C core's only one."""
+POLICIES = ("adaptive", "kick", "inline", "rate-limited", "none")
+"""How a DONTCACHE write gets its pages written back; the first is the default. The C core has a kick alone."""
 
 KERNEL = "kernel"
 """In place of a core: a kernel that has none of ours, or whose core does not vary."""

@@ -6,5 +6,6 @@ use super::{Action, Policy};
 
 pub(super) const POLICY: Policy = Policy {
     name: c"inline",
+    has_flusher: false,
     after: |written, _| Action::Flush(written),
 };

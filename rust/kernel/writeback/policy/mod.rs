@@ -12,18 +12,20 @@ macro_rules! policies {
     ($($policy:ident),+) => {
         $(mod $policy;)+
 
-        /// All policies. The first is the default, which is what the C does.
+        /// All policies. The first is the default.
         pub static POLICIES: &[Policy] = &[$($policy::POLICY),+];
     };
 }
 
-policies![kick, inline, rate_limited, none];
+policies![adaptive, kick, inline, rate_limited, none];
 
 /// A policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// What it is chosen by.
     pub name: &'static CStr,
+    /// Whether the flusher is asked, and so sees to what is left.
+    pub has_flusher: bool,
     /// What it does after a write.
     pub after: fn(Written, &dyn PageCache) -> Action,
 }
@@ -71,7 +73,9 @@ impl Written {
 /// What is to be done after a write. None of it waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ask the flusher, by [`kick`](super::kick).
+    /// Ask the flusher, by [`ask`](super::kick::ask).
+    Ask,
+    /// Ask it for a round at once, by [`kick`](super::kick::kick).
     Kick,
     /// Write the dirty pages of these bytes, in the writer's context.
     Flush(Written),

@@ -6,5 +6,6 @@ use super::{Action, Policy};
 
 pub(super) const POLICY: Policy = Policy {
     name: c"none",
+    has_flusher: false,
     after: |_, _| Action::Nothing,
 };

@@ -8,6 +8,7 @@ use super::{Action, Policy};
 
 pub(super) const POLICY: Policy = Policy {
     name: c"rate-limited",
+    has_flusher: false,
     after: |written, cache| {
         if cache.is_under_writeback() {
             Action::Nothing

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The pace of a wb: when its flusher begins a round for DONTCACHE writers.
+//!
+//! What is decided, is decided in [`crate::writeback::pace`]; here is what that is about.
+//!
+//! C header: [`include/linux/rust_pace.h`](srctree/include/linux/rust_pace.h)
+
+use crate::{
+    backing_dev::BdiWriteback,
+    bindings,
+    sched::{
+        jiffies,
+        until, //
+    },
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+    time::msecs_to_jiffies,
+    writeback::pace::{
+        Bounds,
+        DeviceWrites,
+        KickAt,
+        Pace,
+        BOUNDS, //
+    }, //
+};
+use core::mem::MaybeUninit;
+
+/// Pages in 512 bytes' sectors.
+const SECTORS_IN_PAGE: usize = 1 << (crate::page::PAGE_SHIFT - 9);
+
+/// What all wbs are kept within. Each is changed by itself: who reads them meanwhile may see a part.
+struct SharedBounds {
+    least_pages: Atomic<i64>,
+    most_pages: Atomic<i64>,
+    inode_pages: Atomic<i64>,
+    least_delay_ms: Atomic<u32>,
+    most_delay_ms: Atomic<u32>,
+}
+
+static SHARED: SharedBounds = SharedBounds {
+    least_pages: Atomic::new(BOUNDS.least_pages),
+    most_pages: Atomic::new(BOUNDS.most_pages),
+    inode_pages: Atomic::new(BOUNDS.inode_pages),
+    least_delay_ms: Atomic::new(BOUNDS.least_delay_ms),
+    most_delay_ms: Atomic::new(BOUNDS.most_delay_ms),
+};
+
+/// What all wbs are kept within.
+pub fn bounds() -> Bounds {
+    Bounds {
+        least_pages: SHARED.least_pages.load(Relaxed),
+        most_pages: SHARED.most_pages.load(Relaxed),
+        inode_pages: SHARED.inode_pages.load(Relaxed),
+        least_delay_ms: SHARED.least_delay_ms.load(Relaxed),
+        most_delay_ms: SHARED.most_delay_ms.load(Relaxed),
+    }
+}
+
+/// Has all wbs kept within `bounds` from their next round on. One caller at a time.
+pub fn set_bounds(bounds: Bounds) {
+    SHARED.least_pages.store(bounds.least_pages, Relaxed);
+    SHARED.most_pages.store(bounds.most_pages, Relaxed);
+    SHARED.inode_pages.store(bounds.inode_pages, Relaxed);
+    SHARED.least_delay_ms.store(bounds.least_delay_ms, Relaxed);
+    SHARED.most_delay_ms.store(bounds.most_delay_ms, Relaxed);
+}
+
+/// The pace of a wb (`struct rust_pace`), and from how many pages on writers kick.
+///
+/// Its fields are read and written one by one and without order: what is decided by them is when, not
+/// whether.
+#[derive(Clone, Copy)]
+pub struct WbPace<'a>(&'a BdiWriteback);
+
+/// A field, as an atomic variable.
+macro_rules! field {
+    ($self:ident . $($name:ident).+) => {
+        // SAFETY: The wb is live by its type invariants. The field is written by what is here, and
+        // before anybody knows the wb; C reads it in one word.
+        unsafe { Atomic::from_ptr(&raw mut (*$self.0.as_raw()).$($name).+) }
+    };
+}
+
+impl<'a> WbPace<'a> {
+    /// That of `wb`.
+    #[inline(always)]
+    pub fn of(wb: &'a BdiWriteback) -> Self {
+        Self(wb)
+    }
+
+    /// That of a wb that is being made.
+    pub fn init(self) {
+        let bounds = bounds();
+        let pace = Pace::new(&bounds);
+        field!(self.dontcache_pace.delay).store(pace.delay_ms, Relaxed);
+        self.set_kick_at(KickAt {
+            pages: bounds.least_pages,
+            most: bounds.most_pages,
+        });
+        // Nobody has to wait for the next one.
+        let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
+        field!(self.dontcache_pace.served).store(long_ago, Relaxed);
+        field!(self.dontcache_pace.due).store(jiffies(), Relaxed);
+    }
+
+    fn set_kick_at(self, at: KickAt) {
+        field!(self.dontcache_pace.kick_at).store(at.pages as isize, Relaxed);
+        field!(self.dontcache_pace.kick_at_most).store(at.most as isize, Relaxed);
+        field!(self.dontcache_pace.inodes).store(0, Relaxed);
+        field!(self.dontcache_kick_at).store(at.pages as isize, Relaxed);
+    }
+
+    /// From how many dirty dropbehind pages on a writer kicks the flusher.
+    #[inline(always)]
+    pub fn kick_at(self) -> i64 {
+        field!(self.dontcache_kick_at).load(Relaxed) as i64
+    }
+
+    /// For how many milliseconds fewer of them wait.
+    #[inline]
+    pub fn delay_ms(self) -> u32 {
+        field!(self.dontcache_pace.delay).load(Relaxed)
+    }
+
+    /// Notes that what is left is due in so many milliseconds.
+    #[inline]
+    pub fn set_due_in(self, milliseconds: u32) {
+        let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
+        field!(self.dontcache_pace.due).store(due, Relaxed);
+    }
+
+    /// In how many milliseconds that is. None if it is now.
+    #[inline]
+    pub fn due_in(self) -> Option<u32> {
+        until(field!(self.dontcache_pace.due).load(Relaxed))
+    }
+
+    /// One more inode has pages that wait. Under the lock of the wb's lists.
+    pub(crate) fn add_inode(self) {
+        let inodes = field!(self.dontcache_pace.inodes)
+            .load(Relaxed)
+            .saturating_add(1);
+        field!(self.dontcache_pace.inodes).store(inodes, Relaxed);
+        let at = KickAt {
+            pages: field!(self.dontcache_pace.kick_at).load(Relaxed) as i64,
+            most: field!(self.dontcache_pace.kick_at_most).load(Relaxed) as i64,
+        };
+        let pages = at.with_inodes(&bounds(), inodes);
+        field!(self.dontcache_kick_at).store(pages as isize, Relaxed);
+    }
+
+    /// For how many milliseconds no round was served.
+    #[inline]
+    pub fn rested_ms(self) -> u64 {
+        let served = field!(self.dontcache_pace.served).load(Relaxed);
+        let rested = jiffies().wrapping_sub(served);
+        // SAFETY: A conversion, which is always safe.
+        unsafe { bindings::jiffies64_to_msecs(rested as u64) }
+    }
+
+    /// Notes that a round has ended.
+    #[inline]
+    pub fn note_served(self) {
+        field!(self.dontcache_pace.served).store(jiffies(), Relaxed);
+    }
+
+    /// Looks at what the device has written, and at what memory there is, and sets the pace by that.
+    ///
+    /// # Safety
+    ///
+    /// In the context of the wb's flusher.
+    pub(crate) unsafe fn adapt(self) {
+        let bounds = bounds();
+        let mut pace = Pace {
+            delay_ms: self.delay_ms(),
+        };
+        // SAFETY: The caller promises the context.
+        if let Some(device) = unsafe { self.look_at_device() } {
+            pace = pace.after(&bounds, device);
+            field!(self.dontcache_pace.delay).store(pace.delay_ms, Relaxed);
+        }
+        let bandwidth = field!(self.avg_write_bandwidth).load(Relaxed);
+        let (mut background, mut dirty) = (0, 0);
+        // SAFETY: Both are ours to be written.
+        unsafe { bindings::global_dirty_limits(&mut background, &mut dirty) };
+        self.set_kick_at(pace.kick_at(&bounds, bandwidth as u64, background as u64));
+    }
+
+    /// What the device has written since the last look. None if it is no disk.
+    ///
+    /// # Safety
+    ///
+    /// In the context of the wb's flusher.
+    unsafe fn look_at_device(self) -> Option<DeviceWrites> {
+        let mut disk = MaybeUninit::uninit();
+        // SAFETY: The wb is live, and the caller promises the flusher's context.
+        if !unsafe { bindings::rust_wb_disk_writes(self.0.as_raw(), disk.as_mut_ptr()) } {
+            return None;
+        }
+        // SAFETY: C has filled it.
+        let disk = unsafe { disk.assume_init() };
+        let since = |field: &Atomic<usize>, now: usize| {
+            let before = field.load(Relaxed);
+            field.store(now, Relaxed);
+            now.wrapping_sub(before)
+        };
+        let writes = since(field!(self.dontcache_pace.writes), disk.writes);
+        let sectors = since(field!(self.dontcache_pace.sectors), disk.sectors);
+        if let Some(average) = sectors.checked_div(writes) {
+            let kib = u32::try_from(average / 2).unwrap_or(u32::MAX);
+            field!(self.dontcache_pace.average).store(kib, Relaxed);
+        }
+        Some(DeviceWrites {
+            writes: writes as u64,
+            pages: (sectors / SECTORS_IN_PAGE) as u64,
+            largest: (disk.largest as usize / SECTORS_IN_PAGE) as u64,
+        })
+    }
+}

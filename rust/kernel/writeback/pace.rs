@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! When the flusher begins a round for DONTCACHE writers.
+//!
+//! Each round costs a wake-up, and the more it finds the larger are the device's writes. So a wb lets
+//! dirty dropbehind pages gather, and a round begins when the first of these holds:
+//!
+//! - there are [`KickAt::pages`] of them: what the device writes in [`BANDWIDTH_MS`], and more as long as
+//!   its writes come out small;
+//! - the first of them has waited for [`Pace::delay_ms`].
+//!
+//! The delay follows the device, as a read-ahead window follows a reader: it is doubled where what was
+//! written last came out in small writes, which gathering for longer makes larger, and halved where they
+//! were large, and nothing is to be gained.
+//!
+//! Times are in milliseconds, pages are those of the page cache.
+
+/// The pages that are written at once are what the device writes in this time, by the wb's own estimate,
+/// while the delay is the shortest of [`BOUNDS`].
+pub const BANDWIDTH_MS: i64 = 32;
+
+/// What a wb's pace is kept within, for the whole system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Pages that are left to wait at least, where memory is not short.
+    pub least_pages: i64,
+    /// ... and at most.
+    pub most_pages: i64,
+    /// ... and, within the most, for each inode that was written to since the last round: or many
+    /// writers would each have few pages in it.
+    pub inode_pages: i64,
+    /// The delay is this at first, and never shorter.
+    pub least_delay_ms: u32,
+    /// ... nor longer than this.
+    pub most_delay_ms: u32,
+}
+
+/// What they are unless somebody sets them.
+pub const BOUNDS: Bounds = Bounds {
+    least_pages: 1024,
+    most_pages: 2048,
+    inode_pages: 256,
+    least_delay_ms: 20,
+    most_delay_ms: 200,
+};
+
+/// Largest size that may be set, in pages. Larger ones would overflow, or have nothing to do with a kick.
+pub const PAGES_LIMIT: i64 = 1 << 18;
+
+/// Longest delay that may be set.
+pub const DELAY_LIMIT_MS: u32 = 10_000;
+
+impl Bounds {
+    /// Whether a wb can be kept within them.
+    pub fn are_valid(&self) -> bool {
+        1 <= self.least_pages
+            && self.least_pages <= self.most_pages
+            && self.most_pages <= PAGES_LIMIT
+            && 0 <= self.inode_pages
+            && self.inode_pages <= self.most_pages
+            && 1 <= self.least_delay_ms
+            && self.least_delay_ms <= self.most_delay_ms
+            && self.most_delay_ms <= DELAY_LIMIT_MS
+    }
+}
+
+/// What a device has written, since the wb looked last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceWrites {
+    /// How many writes.
+    pub writes: u64,
+    /// How many pages.
+    pub pages: u64,
+    /// Pages that one write can have.
+    pub largest: u64,
+}
+
+/// From how many pages of dirty dropbehind folios on a writer kicks the flusher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KickAt {
+    /// With one inode.
+    pub pages: i64,
+    /// With however many.
+    pub most: i64,
+}
+
+impl KickAt {
+    /// With so many inodes that were written to since the last round.
+    pub fn with_inodes(self, bounds: &Bounds, inodes: u32) -> i64 {
+        let pages = bounds.inode_pages.saturating_mul(inodes.into());
+        pages.min(self.most).max(self.pages)
+    }
+}
+
+/// The pace of a wb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// For how long a dirty dropbehind page waits for others.
+    pub delay_ms: u32,
+}
+
+impl Pace {
+    /// That of a wb which has written nothing yet.
+    pub fn new(bounds: &Bounds) -> Self {
+        Self {
+            delay_ms: bounds.least_delay_ms,
+        }
+    }
+
+    /// That after a look at what the device has written. Of the largest write that the device takes, but
+    /// no more than 512 KiB, a write is small below three quarters, and large from seven eighths on.
+    #[must_use]
+    pub fn after(self, bounds: &Bounds, device: DeviceWrites) -> Self {
+        let largest = device.largest.clamp(1, 128);
+        let eighths = device.pages.saturating_mul(8);
+        let of = |pages: u64| device.writes.saturating_mul(pages);
+        let delay_ms = if device.writes == 0 {
+            self.delay_ms
+        } else if eighths < of(largest * 6) {
+            self.delay_ms.saturating_mul(2)
+        } else if eighths >= of(largest * 7) {
+            self.delay_ms / 2
+        } else {
+            self.delay_ms
+        };
+        Self {
+            // Not clamp(), which panics where somebody changes both bounds meanwhile.
+            delay_ms: delay_ms
+                .min(bounds.most_delay_ms)
+                .max(bounds.least_delay_ms),
+        }
+    }
+
+    /// Where the next kick comes, on a device that writes `bandwidth` pages a second, with background
+    /// writeback from `background` dirty pages on. No more than a quarter of these wait for a kick.
+    pub fn kick_at(self, bounds: &Bounds, bandwidth: u64, background: u64) -> KickAt {
+        let pages = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let most = bounds.most_pages.min(pages(background / 4)).max(1);
+        let at_once = (pages(bandwidth).saturating_mul(BANDWIDTH_MS) / 1000)
+            .min(bounds.most_pages)
+            .max(bounds.least_pages);
+        let grown = at_once.saturating_mul(self.delay_ms.into()) / i64::from(BOUNDS.least_delay_ms);
+        KickAt {
+            pages: grown.min(most),
+            most,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const BACKGROUND: u64 = 100_000;
+
+    fn device(writes: u64, pages: u64) -> DeviceWrites {
+        DeviceWrites {
+            writes,
+            pages,
+            largest: 320,
+        }
+    }
+
+    fn delay(pace: Pace, device: DeviceWrites) -> u32 {
+        pace.after(&BOUNDS, device).delay_ms
+    }
+
+    #[test]
+    fn the_bounds_are_valid() {
+        assert!(BOUNDS.are_valid());
+        for wrong in [
+            Bounds {
+                least_pages: 0,
+                ..BOUNDS
+            },
+            Bounds {
+                least_pages: BOUNDS.most_pages + 1,
+                ..BOUNDS
+            },
+            Bounds {
+                most_pages: PAGES_LIMIT + 1,
+                ..BOUNDS
+            },
+            Bounds {
+                inode_pages: -1,
+                ..BOUNDS
+            },
+            Bounds {
+                inode_pages: BOUNDS.most_pages + 1,
+                ..BOUNDS
+            },
+            Bounds {
+                least_delay_ms: 0,
+                ..BOUNDS
+            },
+            Bounds {
+                least_delay_ms: BOUNDS.most_delay_ms + 1,
+                ..BOUNDS
+            },
+            Bounds {
+                most_delay_ms: DELAY_LIMIT_MS + 1,
+                ..BOUNDS
+            },
+        ] {
+            assert!(!wrong.are_valid(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn small_writes_lengthen_the_delay_and_large_ones_shorten_it() {
+        let mut pace = Pace::new(&BOUNDS);
+        for expected in [40, 80, 160, 200, 200] {
+            pace = pace.after(&BOUNDS, device(10, 10 * 95));
+            assert_eq!(pace.delay_ms, expected);
+        }
+        for expected in [100, 50, 25, 20, 20] {
+            pace = pace.after(&BOUNDS, device(10, 10 * 112));
+            assert_eq!(pace.delay_ms, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_neither_keeps_it() {
+        let pace = Pace { delay_ms: 80 };
+        assert_eq!(delay(pace, device(10, 10 * 96)), 80);
+        assert_eq!(delay(pace, device(10, 10 * 111)), 80);
+        assert_eq!(delay(pace, device(0, 0)), 80);
+    }
+
+    #[test]
+    fn a_device_of_small_writes_is_measured_by_its_own() {
+        let pace = Pace { delay_ms: 80 };
+        let small = |pages| DeviceWrites {
+            writes: 10,
+            pages,
+            largest: 8,
+        };
+        assert_eq!(delay(pace, small(59)), 160);
+        assert_eq!(delay(pace, small(60)), 80);
+        assert_eq!(delay(pace, small(70)), 40);
+    }
+
+    #[test]
+    fn the_faster_the_device_the_more_is_gathered() {
+        let pace = Pace::new(&BOUNDS);
+        let pages = |bandwidth| pace.kick_at(&BOUNDS, bandwidth, BACKGROUND).pages;
+        assert_eq!(pages(0), 1024);
+        assert_eq!(pages(32_000), 1024);
+        assert_eq!(pages(50_000), 1600);
+        assert_eq!(pages(u64::MAX), 2048);
+    }
+
+    #[test]
+    fn small_writes_gather_more() {
+        let pages = |delay_ms| Pace { delay_ms }.kick_at(&BOUNDS, 0, BACKGROUND).pages;
+        assert_eq!(pages(20), 1024);
+        assert_eq!(pages(30), 1536);
+        assert_eq!(pages(200), 2048);
+    }
+
+    #[test]
+    fn many_inodes_gather_more() {
+        let at = Pace::new(&BOUNDS).kick_at(&BOUNDS, 0, BACKGROUND);
+        assert_eq!(at.with_inodes(&BOUNDS, 4), 1024);
+        assert_eq!(at.with_inodes(&BOUNDS, 5), 1280);
+        assert_eq!(at.with_inodes(&BOUNDS, u32::MAX), 2048);
+    }
+
+    #[test]
+    fn where_memory_is_short_less_waits() {
+        let at = Pace { delay_ms: 200 }.kick_at(&BOUNDS, u64::MAX, 40);
+        assert_eq!((at.pages, at.with_inodes(&BOUNDS, 100)), (10, 10));
+        assert_eq!(Pace::new(&BOUNDS).kick_at(&BOUNDS, 0, 0).pages, 1);
+    }
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The bounds of the adaptive policy in debugfs: what is taken, what is refused, and what a wb shows of itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ktap
+from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, until, write_dontcache
+
+FOLDER = DEBUGFS / "adaptive"
+DEFAULTS = {"least_kib": 1024, "most_kib": 8192, "inode_kib": 512, "least_ms": 20, "most_ms": 200}
+GOOD = {
+    "least_kib": (4, 8192),
+    "most_kib": (1024, 1 << 20),
+    "inode_kib": (0, 8192),
+    "least_ms": (1, 200),
+    "most_ms": (20, 10000),
+}
+"""The least and the most that each may be beside the others' defaults."""
+
+WB = re.compile(r"(\S+) (\d+) ms (\d+) KiB (\d+) KiB")
+
+
+def bounds() -> dict[str, int]:
+    return {name: int((FOLDER / name).read_text()) for name in DEFAULTS}
+
+
+def error_of(name: str, text: str) -> str:
+    try:
+        (FOLDER / name).write_text(text)
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+    return "no error"
+
+
+@contextmanager
+def defaults() -> Iterator[None]:
+    """Whatever happens, they are back afterwards."""
+    assert bounds() == DEFAULTS, f"the bounds are {bounds()}"
+    try:
+        yield
+    finally:
+        # The least first where it has grown, or it would be above the most.
+        for names in (("least_kib", "inode_kib", "least_ms"), ("most_kib", "most_ms")) * 2:
+            for name in names:
+                error_of(name, str(DEFAULTS[name]))
+    assert bounds() == DEFAULTS, f"the bounds stayed {bounds()}"
+
+
+def what_can_be_is_taken() -> None:
+    with defaults():
+        for name, ends in GOOD.items():
+            for number in (*ends, DEFAULTS[name]):
+                assert error_of(name, f"{number}\n") == "no error", f"{name} of {number}"
+                assert bounds() == DEFAULTS | {name: number}
+
+
+def what_cannot_be_is_refused() -> None:
+    """Nothing is changed by it."""
+    with defaults():
+        for name, (least, most) in GOOD.items():
+            for text in (str(least - 4), str(most + 4), "-1", "x", "", "1 2", "9" * 30, str((1 << 32) + DEFAULTS[name])):
+                got = error_of(name, text)
+                # Nothing at all is not even handed on.
+                assert got in ("EINVAL", "ERANGE") or not text, f"{name} of {text!r} gave {got}"
+                assert bounds() == DEFAULTS, f"{name} of {text!r} has changed {bounds()}"
+
+
+def root_alone() -> None:
+    for path in FOLDER.iterdir():
+        mode = 0o400 if path.name == "wbs" else 0o600
+        assert path.stat().st_mode & 0o7777 == mode, f"{path.name} has mode {path.stat().st_mode:o}"
+    assert {path.name for path in FOLDER.iterdir()} == {*DEFAULTS, "wbs"}
+
+
+def a_wb_shows_its_pace() -> None:
+    """Within the bounds, and after a write what the device has made of it."""
+    with file_system("ext4") as root:
+        # The second round looks at what the first has had written.
+        for _ in range(2):
+            with opened(root / "file") as fd:
+                write_dontcache(fd, 0, bytes(MIB))
+            until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+            os.sync()
+        lines = (FOLDER / "wbs").read_text().splitlines()
+        paces = [found.groups() for found in map(WB.fullmatch, lines) if found]
+        assert len(paces) == len(lines) > 0, f"not understood: {lines}"
+        for name, delay, kick_at, _ in paces:
+            assert DEFAULTS["least_ms"] <= int(delay) <= DEFAULTS["most_ms"], f"{name} waits {delay} ms"
+            assert 0 < int(kick_at) <= DEFAULTS["most_kib"], f"{name} kicks at {kick_at} KiB"
+        assert any(int(average) for *_, average in paces), f"no device was looked at: {lines}"
+
+
+def c_has_none() -> None:
+    """The files are there, and say what the other core would do."""
+    if core() == "rust":
+        raise ktap.Skip("the Rust core has a pace")
+    assert bounds() == DEFAULTS
+
+
+CASES = (what_can_be_is_taken, what_cannot_be_is_refused, root_alone, a_wb_shows_its_pace, c_has_none)
+
+if __name__ == "__main__":
+    ktap.main("adaptive_bounds", [(case.__name__, case) for case in CASES])
