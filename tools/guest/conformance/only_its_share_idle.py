@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Once all is written, the flusher rests: no timer of a DONTCACHE write runs it again."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from dontcache import MIB, PAGE, counter, file_system, opened, trace, until, write_dontcache
+from knobs import never_periodic
+from row import SHORT, Verdict, main, tried
+
+SECONDS = 3 if SHORT else 20
+LAST = 1
+"""It may look once for what is left, and find that nothing is."""
+
+
+def idle() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root, opened(root / "small") as small, opened(root / "large") as large:
+            with never_periodic():
+                write_dontcache(large, 0, bytes(8 * MIB))
+                write_dontcache(small, 0, bytes(PAGE))
+                until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+                os.sync()
+                with trace("workqueue/workqueue_execute_start") as lines:
+                    os.sync()
+                    ran = sum("wb_workfn" in line for line in lines())
+                    time.sleep(SECONDS)
+                    runs = sum("wb_workfn" in line for line in lines()) - ran
+        tried(ran, "a flusher that is seen to run")
+        kept &= runs <= LAST
+        figures.append(f"{kind} the flusher ran {runs} times in {SECONDS} s")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(idle)
