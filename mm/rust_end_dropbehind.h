@@ -11,27 +11,82 @@ void rust_end_dropbehind(struct folio *folio)
 	filemap_end_dropbehind(folio);
 }
 
-/*
- * @folio is locked and clean. It keeps the flag until it has left @mapping: so
- * it can be tried again if somebody's use of it prevents that, is counted
- * should it become dirty meanwhile, and can be claimed by a lookup. Whoever
- * has mapped it has claimed it.
- */
+/* @folio is locked and clean. */
 static inline bool rust_filemap_end_dropbehind(struct folio *folio,
 					       struct address_space *mapping)
 {
 	if (!rust_writeback_active() || !mapping)
 		return false;
-	if (!folio_test_dropbehind(folio))
-		return true;
-	if (folio_mapped(folio))
-		rust_dontcache_claim(folio, mapping);
-	else if (folio_unmap_invalidate(mapping, folio, 0) == 1)
-		folio_clear_dropbehind(folio);
+	rust_drop_locked(folio);
 	return true;
 }
 
+DEFINE_PER_CPU(struct rust_drop_batch, rust_drop_batches);
+EXPORT_SYMBOL_GPL(rust_drop_batch_begin);
+EXPORT_SYMBOL_GPL(rust_drop_batch_end);
+
+/* delete_from_page_cache_batch() in parts: each folio is looked at in between. */
+void rust_filemap_lock(struct address_space *mapping)
+{
+	spin_lock(&mapping->host->i_lock);
+	xa_lock_irq(&mapping->i_pages);
+}
+
+void rust_filemap_delete(struct address_space *mapping,
+			 struct folio *const *folios, unsigned int nr)
+{
+	XA_STATE(xas, &mapping->i_pages, folios[0]->index);
+	unsigned int i = 0;
+	long nr_pages = 0;
+	struct folio *folio;
+
+	mapping_set_update(&xas, mapping);
+	for (folio = xas_load(&xas); folio;
+	     folio = xas_next_entry(&xas, ULONG_MAX)) {
+		if (folio != folios[i])
+			continue;
+		trace_mm_filemap_delete_from_page_cache(folio);
+		filemap_unaccount_folio(mapping, folio);
+		folio->mapping = NULL;
+		xas_store(&xas, NULL);
+		nr_pages += folio_nr_pages(folio);
+		/* No further: to find out that nothing follows takes long. */
+		if (++i == nr)
+			break;
+	}
+	mapping->nrpages -= nr_pages;
+}
+
+void rust_filemap_unlock(struct address_space *mapping)
+{
+	xa_unlock_irq(&mapping->i_pages);
+	if (mapping_shrinkable(mapping))
+		inode_lru_list_add(mapping->host);
+	spin_unlock(&mapping->host->i_lock);
+}
+
+/*
+ * @folio is to be dropped. True if that is left to a batch of the current task,
+ * which is found with the CPU that it has begun it on: a batch whose owner is
+ * this task is its own, wherever it runs by now.
+ */
+static inline bool rust_drop_together(struct folio *folio)
+{
+	struct rust_drop_batch *batch;
+
+	if (!rust_writeback_active() || !in_task())
+		return false;
+	batch = raw_cpu_ptr(&rust_drop_batches);
+	return READ_ONCE(batch->owner) == current &&
+	       rust_drop_batch_add(batch, folio);
+}
+
 #else /* CONFIG_RUST_WRITEBACK */
+
+static inline bool rust_drop_together(struct folio *folio)
+{
+	return false;
+}
 
 static inline bool rust_filemap_end_dropbehind(struct folio *folio,
 					       struct address_space *mapping)

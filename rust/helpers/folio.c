@@ -16,6 +16,11 @@ __rust_helper void rust_helper_folio_put(struct folio *folio)
 	folio_put(folio);
 }
 
+__rust_helper void rust_helper_folio_put_refs(struct folio *folio, int refs)
+{
+	folio_put_refs(folio, refs);
+}
+
 __rust_helper unsigned long rust_helper_folio_nr_pages(const struct folio *folio)
 {
 	return folio_nr_pages(folio);
@@ -62,4 +67,14 @@ __rust_helper unsigned long
 rust_helper_folio_fetch_clear_dropbehind(struct folio *folio)
 {
 	return folio_fetch_clear_dropbehind(folio);
+}
+
+__rust_helper void rust_helper_folio_clear_dropbehind(struct folio *folio)
+{
+	folio_clear_dropbehind(folio);
+}
+
+__rust_helper bool rust_helper_folio_mapped(const struct folio *folio)
+{
+	return folio_mapped(folio);
 }

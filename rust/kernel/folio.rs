@@ -30,7 +30,10 @@ use crate::{
         NotThreadSafe,
         Opaque, //
     },
-    writeback::account, //
+    writeback::{
+        account,
+        together, //
+    }, //
 };
 use core::{
     ops::{
@@ -186,6 +189,36 @@ impl Folio {
     #[inline]
     pub fn is_dontcache_dirty(&self) -> bool {
         account_flags(self.flags(Relaxed)).counts()
+    }
+
+    /// What decides whether the folio is to be dropped, all at one moment. Unordered.
+    #[inline(always)]
+    pub fn seen(&self) -> together::Seen {
+        let flags = self.flags(Relaxed);
+        together::Seen {
+            dropbehind: flags & DROPBEHIND != 0,
+            dirty: flags & DIRTY != 0,
+            writeback: flags & WRITEBACK != 0,
+        }
+    }
+
+    /// Takes dropbehind from a folio that has left the page cache.
+    ///
+    /// C counterpart: `folio_clear_dropbehind()`.
+    #[inline(always)]
+    pub(crate) fn clear_dropbehind(&self) {
+        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::folio_clear_dropbehind(self.as_raw()) };
+    }
+
+    /// Whether anybody has the folio in its address space. Nobody comes to have it while it is locked
+    /// and nobody has.
+    ///
+    /// C counterpart: `folio_mapped()`.
+    #[inline(always)]
+    pub fn is_mapped(&self) -> bool {
+        // SAFETY: The folio is live by the type invariants.
+        unsafe { bindings::folio_mapped(self.as_raw()) }
     }
 
     /// Whether anybody holds the folio's lock (`PG_locked`).

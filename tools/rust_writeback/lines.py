@@ -21,7 +21,7 @@ MECHANISMS = {
     "kick and round": r"fs/dontcache\.rs|flusher|kick|round|policy|filemap_flush",
     "walk": r"buffer_walk|buffer_head|block_range|ring|write_begin",
     "batch": r"bio|writeback/batch|cpu_work",
-    "drop": r"dropbehind|leftovers|later",
+    "drop": r"dropbehind|drop_batch|leftovers|later|together",
     "shared": r"debugfs|backing_dev|folio|inode|percpu|sched|writeback/mod|rust_writeback|rust_dontcache",
 }
 """The first that is found in a file's name is its mechanism."""

@@ -7,9 +7,9 @@
 //! request to each other ([`kick`]), when that is ([`pace`]), what the flusher does with it ([`round`]),
 //! what else may be done after a write ([`policy`]), which buffers of its folio a write handles
 //! ([`buffer_walk`], on [`block_range`] and [`ring`]), when a worker ends the bios of a CPU ([`batch`]),
-//! and when a page is dropped that could not be at once ([`later`]). The kernel's types come in through
-//! traits, so that the same files are compiled into the kernel and, on the host, under unit tests,
-//! property tests and a model checker.
+//! which pages are dropped together ([`together`]), and when one is that could not be at once
+//! ([`later`]). The kernel's types come in through traits, so that the same files are compiled into the
+//! kernel and, on the host, under unit tests, property tests and a model checker.
 
 #![forbid(unsafe_code)]
 
@@ -23,3 +23,4 @@ pub mod pace;
 pub mod policy;
 pub mod ring;
 pub mod round;
+pub mod together;
