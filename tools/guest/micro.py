@@ -65,7 +65,9 @@ def operations() -> list[str]:
         file.flush()
         with open(f"{DEBUGFS}/micro", "w", encoding="ascii") as micro:
             micro.write(str(file.fileno()))
-    return read("micro").splitlines() + read("micro_bios").splitlines()
+        with open(f"{DEBUGFS}/micro_drop", "w", encoding="ascii") as micro:
+            micro.write(str(file.fileno()))
+    return [line for name in ("micro", "micro_bios", "micro_drop") for line in read(name).splitlines()]
 
 
 def overwrites(block: int) -> list[str]:

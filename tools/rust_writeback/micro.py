@@ -50,7 +50,17 @@ SWITCHES = {
     "waited_stream_switches": "a task waits for writeback",
 }
 
-FIGURES = OPERATIONS | SWITCHES
+DROPS = {
+    "drop_4k_alone": "4 KiB, alone in its bio",
+    "drop_4k_of_8": "4 KiB, of a bio of 8",
+    "drop_4k_of_64": "4 KiB, of a bio of 64",
+    "drop_64k_alone": "64 KiB, alone",
+    "drop_64k_of_16": "64 KiB, of 16",
+    "drop_2m_alone": "2 MiB, alone",
+    "drop_2m_of_4": "2 MiB, of 4",
+}
+
+FIGURES = OPERATIONS | SWITCHES | DROPS
 
 ROUNDS = ("10", "20000")
 """Other inodes that are dirty while the flusher has a round for one page."""
@@ -199,6 +209,7 @@ def main(arguments: list[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
     show(console, "Instructions per operation", OPERATIONS, figures)
     show(console, "Task switches for 1000 bios, 20 us apart", SWITCHES, figures)
+    show(console, "Instructions to drop a folio whose writeback ends", DROPS, figures)
     overwrite.show(console, overwrites)
     rounds = {core: measured[core].rounds for core in CORES}
     show_rounds(console, rounds)

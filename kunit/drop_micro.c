@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What it costs the active writeback core to drop folios whose writeback ends,
+ * in TSC ticks. Where the TSC counts instructions, the figures repeat.
+ *
+ * Writing the number of an open file to debugfs rust_writeback/micro_drop ends
+ * bios of folios of that file, behind its first MIB_BEHIND MiB: the file must
+ * have none there. Reading it back gives a line for each kind of bio.
+ */
+#include <linux/backing-dev.h>
+#include <linux/bio.h>
+#include <linux/debugfs.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/math64.h>
+#include <linux/pagemap.h>
+#include <linux/rust_drop_batch.h>
+#include <linux/seq_file.h>
+#include <linux/sort.h>
+#include <linux/timex.h>
+#include "internal.h"
+
+#define ROUNDS		100
+#define MIB_BEHIND	2
+
+struct kind {
+	const char	*name;
+	size_t		size;		/* of a folio */
+	unsigned int	nr;		/* folios of a bio */
+};
+
+static const struct kind kinds[] = {
+	{ "drop_4k_alone",	SZ_4K,	1 },
+	{ "drop_4k_of_8",	SZ_4K,	8 },
+	{ "drop_4k_of_64",	SZ_4K,	64 },
+	{ "drop_64k_alone",	SZ_64K,	1 },
+	{ "drop_64k_of_16",	SZ_64K,	16 },
+	{ "drop_2m_alone",	SZ_2M,	1 },
+	{ "drop_2m_of_4",	SZ_2M,	4 },
+};
+
+static DEFINE_MUTEX(micro_lock);
+/* Signed: on a busy host the difference of two may be negative. */
+static s64 micro_result[ARRAY_SIZE(kinds)];
+static bool micro_done;
+
+/* What file systems do at the end of a bio. */
+static noinline void end_folios(struct bio *bio)
+{
+	struct folio_iter fi;
+
+	CLASS(rust_drop_batch, drops)(bio);
+	bio_for_each_folio_all(fi, bio)
+		folio_end_writeback(fi.folio);
+}
+
+/* Adds a folio that is under writeback at @pos to @bio. */
+static int add_folio(struct address_space *mapping, struct bio *bio, loff_t pos,
+		     size_t size, bool dropbehind)
+{
+	struct folio *folio;
+	int err = -ENOMEM;
+
+	folio = __filemap_get_folio(mapping, pos >> PAGE_SHIFT,
+				    FGP_LOCK | FGP_CREAT | FGP_DONTCACHE |
+				    fgf_set_order(size), GFP_KERNEL);
+	if (IS_ERR(folio))
+		return PTR_ERR(folio);
+	folio_mark_uptodate(folio);
+	if (dropbehind)
+		folio_set_dropbehind(folio);
+	else
+		folio_clear_dropbehind(folio);
+	if (folio_size(folio) == size && !folio_test_dirty(folio) &&
+	    bio_add_folio(bio, folio, size, 0)) {
+		folio_start_writeback(folio);
+		err = 0;
+	}
+	folio_unlock(folio);
+	folio_put(folio);
+	return err;
+}
+
+/* What it takes to end one such bio, in @cost. */
+static int end_one(struct address_space *mapping, const struct kind *kind,
+		   bool dropbehind, s64 *cost)
+{
+	loff_t first = MIB_BEHIND * SZ_1M, pos = first;
+	struct bio *bio;
+	bool is_left;
+	int err = 0;
+	u64 begin;
+
+	bio = bio_alloc(NULL, kind->nr, REQ_OP_WRITE, GFP_KERNEL);
+	for (unsigned int i = 0; i < kind->nr && !err; i++) {
+		err = add_folio(mapping, bio, pos, kind->size, dropbehind);
+		pos += kind->size;
+	}
+	/* What waits to get into the lists of reclaim has another reference. */
+	lru_add_drain();
+
+	preempt_disable();
+	begin = get_cycles();
+	end_folios(bio);
+	*cost = get_cycles() - begin;
+	preempt_enable();
+	bio_put(bio);
+
+	is_left = filemap_range_has_page(mapping, first, pos - 1);
+	if (!err && is_left == dropbehind)
+		err = -EIO;
+	truncate_inode_pages_range(mapping, first, pos - 1);
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return cmp_int(*(const s64 *)a, *(const s64 *)b);
+}
+
+/*
+ * The mean of the middle half: an interrupt in the middle makes a round dear,
+ * and now and then the allocator gives back what was freed before.
+ */
+static s64 middle(s64 *costs)
+{
+	s64 sum = 0;
+
+	sort(costs, ROUNDS, sizeof(*costs), compare, NULL);
+	for (int round = ROUNDS / 4; round < ROUNDS * 3 / 4; round++)
+		sum += costs[round];
+	return div_s64(sum, ROUNDS / 2);
+}
+
+/*
+ * To drop a folio is what one that is dropbehind costs more than an ordinary
+ * one, which stays.
+ */
+static int measure(struct address_space *mapping)
+{
+	static s64 ordinary[ROUNDS], dropped[ROUNDS];
+
+	for (int i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const struct kind *kind = &kinds[i];
+
+		for (int round = 0; round < ROUNDS; round++) {
+			int err = end_one(mapping, kind, false, &ordinary[round]) ?:
+				  end_one(mapping, kind, true, &dropped[round]);
+
+			if (err)
+				return err;
+		}
+		micro_result[i] = div_s64(middle(dropped) - middle(ordinary),
+					  kind->nr);
+	}
+	return 0;
+}
+
+static ssize_t micro_drop_write(struct file *micro, const char __user *buf,
+				size_t count, loff_t *pos)
+{
+	struct file *file;
+	int fd, err;
+
+	err = kstrtoint_from_user(buf, count, 10, &fd);
+	if (err)
+		return err;
+	file = fget(fd);
+	if (!file)
+		return -EBADF;
+	if (!S_ISREG(file_inode(file)->i_mode) ||
+	    !mapping_can_writeback(file->f_mapping)) {
+		err = -EINVAL;
+	} else {
+		guard(mutex)(&micro_lock);
+		micro_done = false;
+		err = measure(file->f_mapping);
+		micro_done = !err;
+	}
+	fput(file);
+	return err ?: count;
+}
+
+static int micro_drop_show(struct seq_file *m, void *unused)
+{
+	guard(mutex)(&micro_lock);
+	if (!micro_done)
+		return -ENODATA;
+	for (int i = 0; i < ARRAY_SIZE(kinds); i++)
+		seq_printf(m, "%s %lld\n", kinds[i].name, micro_result[i]);
+	return 0;
+}
+
+static int micro_drop_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, micro_drop_show, NULL);
+}
+
+static const struct file_operations micro_drop_fops = {
+	.owner		= THIS_MODULE,
+	.open		= micro_drop_open,
+	.read		= seq_read,
+	.write		= micro_drop_write,
+	.llseek		= seq_lseek,
+	.release	= single_release,
+};
+
+static int __init drop_micro_init(void)
+{
+	debugfs_create_file("micro_drop", 0600,
+			    debugfs_lookup("rust_writeback", NULL), NULL,
+			    &micro_drop_fops);
+	return 0;
+}
+late_initcall_sync(drop_micro_init);
