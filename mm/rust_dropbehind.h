@@ -42,9 +42,6 @@ struct address_space *rust_dirty_buffers_folio(struct folio *folio);
 /* mm/dropbehind_later.rs */
 void rust_drop_later(struct folio *folio);
 
-/* mm/filemap.c, for mm/dropbehind_later.rs; @folio is locked */
-void rust_end_dropbehind(struct folio *folio);
-
 /*
  * @folio was to be dropped. If it is still to be, because somebody else had it
  * locked or this is an interrupt, it is tried again. A folio that is dirty or

@@ -4,13 +4,6 @@
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-static void filemap_end_dropbehind(struct folio *folio);
-
-void rust_end_dropbehind(struct folio *folio)
-{
-	filemap_end_dropbehind(folio);
-}
-
 /* @folio is locked and clean. */
 static inline bool rust_filemap_end_dropbehind(struct folio *folio,
 					       struct address_space *mapping)

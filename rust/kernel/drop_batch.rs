@@ -154,13 +154,21 @@ impl Held {
     /// Whether the folio can go, as far as is known without the lock of its page cache. Whoever has
     /// it mapped has claimed it.
     #[inline(always)]
-    fn prepare(&mut self, mapping: &AddressSpace) -> bool {
+    fn prepare(&mut self, mapping: &AddressSpace, spares_end: bool) -> bool {
         if !self.seen().may_go() {
             return false;
         }
         if self.is_mapped() {
             // SAFETY: Both live, and no lock of the page cache or section of its wb is held here.
             unsafe { bindings::rust_dontcache_claim(self.as_raw(), mapping.as_raw()) };
+            return false;
+        }
+        if spares_end
+            && self.is_appended_to()
+            && Leftovers::per_cpu()
+                .this(&CpuPinned::new())
+                .add_at_leisure(self)
+        {
             return false;
         }
         self.release()
@@ -176,7 +184,7 @@ impl Held {
 ///
 /// They must be in the same page cache, each behind the one before.
 #[inline(always)]
-unsafe fn remove(folios: &mut [Held]) -> usize {
+unsafe fn remove(folios: &mut [Held], spares_end: bool) -> usize {
     let Some(first) = folios.first() else {
         return 0;
     };
@@ -187,7 +195,7 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
     // it.
     let free_folio = unsafe { (*(*mapping.as_raw()).a_ops).free_folio };
 
-    let nr = to_front(folios, |folio| folio.prepare(mapping));
+    let nr = to_front(folios, |folio| folio.prepare(mapping, spares_end));
     let Some(folios) = folios.get_mut(..nr).filter(|folios| !folios.is_empty()) else {
         return 0;
     };
@@ -212,7 +220,8 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
     nr
 }
 
-/// Drops `folio` by itself, if it is dropbehind, clean, in a page cache and nobody maps it.
+/// Drops `folio` by itself, if it is dropbehind, clean, in a page cache and nobody maps it. With
+/// `spares_end` the one that its file ends in is kept for a while, if somebody may append to that.
 ///
 /// Context: a task with interrupts on.
 ///
@@ -221,11 +230,11 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
 /// It must be locked by the current task, in a page cache, and have a reference that stays; nothing
 /// may be borrowed from its lock.
 #[inline(always)]
-pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
+pub unsafe fn drop_locked(folio: NonNull<bindings::folio>, spares_end: bool) {
     // INVARIANT: The caller promises it.
     let mut held = [Held(folio)];
     // SAFETY: It is the only one.
-    if unsafe { remove(&mut held) } == 1 {
+    if unsafe { remove(&mut held, spares_end) } == 1 {
         // SAFETY: The caller's reference keeps the folio.
         let pages = unsafe { bindings::folio_nr_pages(folio.as_ptr()) };
         // SAFETY: They were the page cache's.
@@ -367,7 +376,7 @@ impl OwnDropBatch {
         let held: &mut [Held] =
             unsafe { slice::from_raw_parts_mut((&raw mut folios.folios).cast(), folios.nr.into()) };
         // SAFETY: By the type invariants they are, for they are locked.
-        let dropped = unsafe { remove(held) };
+        let dropped = unsafe { remove(held, true) };
         let mut refs = [const { MaybeUninit::<u32>::uninit() }; MOST];
         for (number, (folio, refs)) in held.iter().zip(&mut refs).enumerate() {
             let leaves = number < dropped;

@@ -16,7 +16,11 @@
 
 use crate::{
     bindings,
-    fs::PagesGuard,
+    drop_batch,
+    fs::{
+        AddressSpace,
+        PagesGuard, //
+    },
     sync::{
         aref::AlwaysRefCounted,
         atomic::{
@@ -32,6 +36,7 @@ use crate::{
     },
     writeback::{
         account,
+        later,
         together, //
     }, //
 };
@@ -333,6 +338,22 @@ impl LockedFolio {
         unsafe { bindings::folio_pos(self.as_raw()) }
     }
 
+    /// Whether the folio's file ends in it, and is open to be written to: who appends to the file
+    /// writes to the folio again.
+    #[inline(always)]
+    pub fn is_appended_to(&self) -> bool {
+        let mapping = self.raw_mapping();
+        if mapping.is_null() {
+            return false;
+        }
+        // SAFETY: By the type invariants of `Folio` it is a page cache that is not freed while the folio
+        // is locked.
+        let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
+        let start = self.pos();
+        let bytes = start..start.wrapping_add(self.size() as i64);
+        later::is_end(bytes, inode.size()) && inode.is_open_for_write()
+    }
+
     /// Marks all data of the folio as valid. Writes of the data are ordered before.
     ///
     /// C counterpart: `folio_mark_uptodate()`.
@@ -396,10 +417,13 @@ impl FolioGuard<'_> {
     /// C counterpart: `filemap_end_dropbehind()`.
     #[inline]
     pub fn end_dropbehind(self) {
-        // SAFETY: By the type invariants the folio is live, and its lock is this guard's: nobody has
-        // borrowed from it what is freed here. By the folio's own its mapping is what C takes it
-        // for.
-        unsafe { bindings::rust_end_dropbehind(self.folio.as_raw()) };
+        if self.raw_mapping().is_null() {
+            return;
+        }
+        // SAFETY: By the type invariants the folio is locked by this guard, from which nothing is
+        // borrowed any more. Its lock keeps it in the page cache, and that has a reference on it until
+        // it leaves; `self.folio` was borrowed from who has another.
+        unsafe { drop_batch::drop_locked(NonNull::from(self.folio).cast(), false) };
     }
 }
 

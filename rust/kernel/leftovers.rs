@@ -27,11 +27,13 @@ use crate::{
         try_all,
         wait,
         Item,
-        Place, //
+        Place,
+        AT_LEISURE_MS, //
     }, //
 };
 use core::{
     ptr::{
+        self,
         null_mut,
         NonNull, //
     },
@@ -41,9 +43,11 @@ use core::{
 impl Item for ARef<Folio> {
     /// Drops the folio, if nobody has it locked. One that is dirty or under writeback by now is
     /// dropped at the end of that.
-    fn try_to_do(&self) -> bool {
+    fn try_to_do(&self, last: bool) -> bool {
         if let Some(guard) = self.try_lock() {
-            guard.end_dropbehind();
+            if last || !guard.is_appended_to() {
+                guard.end_dropbehind();
+            }
         }
         !self.test_dropbehind() || self.test_dirty() || self.test_writeback()
     }
@@ -93,6 +97,10 @@ impl Place for Leftover {
             // SAFETY: The reference stayed ours, and is taken up again.
             Err(_) => Err(unsafe { ARef::from_raw(raw) }),
         }
+    }
+
+    fn has(&self, folio: &ARef<Folio>) -> bool {
+        ptr::eq(self.folio().load(Relaxed), folio.as_raw())
     }
 
     fn take(&self) -> Option<(ARef<Folio>, usize)> {
@@ -153,11 +161,26 @@ impl Leftovers {
     ///
     /// Context: any but NMI.
     pub fn add(&self, folio: &Folio) {
-        if keep(self.places(), folio.into(), sched::jiffies()).is_ok() {
+        if matches!(
+            keep(self.places(), folio.into(), sched::jiffies()),
+            Ok(true)
+        ) {
             let tries = self.tries().xchg(0, Relaxed);
             // A work that is due soon is left alone: it would never come, were many to put it off.
             self.queue(wait(0), tries != 0);
         }
+    }
+
+    /// Remembers a folio that is to be dropped, but not soon. Returns false if there is no place for
+    /// it.
+    ///
+    /// Context: any but NMI.
+    pub fn add_at_leisure(&self, folio: &Folio) -> bool {
+        let kept = keep(self.places(), folio.into(), sched::jiffies()).is_ok();
+        if kept {
+            self.queue(AT_LEISURE_MS, false);
+        }
+        kept
     }
 
     /// Tries to drop the folios. For the work, of which one runs at a time.

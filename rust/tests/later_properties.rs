@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use writeback::later::{keep, try_all, wait, Item, Place};
+use writeback::later::{is_end, keep, try_all, wait, Item, Place};
 
 const HZ: usize = 1000;
 
@@ -16,6 +16,8 @@ struct Thing {
     clock: Rc<Cell<usize>>,
     until: usize,
     tried: Rc<RefCell<Vec<usize>>>,
+    /// It was told that there is no other try.
+    last: Rc<Cell<bool>>,
 }
 
 impl Thing {
@@ -24,13 +26,15 @@ impl Thing {
             clock: clock.clone(),
             until,
             tried: Rc::default(),
+            last: Rc::default(),
         }
     }
 }
 
 impl Item for Thing {
-    fn try_to_do(&self) -> bool {
+    fn try_to_do(&self, last: bool) -> bool {
         self.tried.borrow_mut().push(self.clock.get());
+        self.last.set(last);
         self.clock.get() >= self.until
     }
 }
@@ -48,6 +52,12 @@ impl Place for Slot {
         }
         *slot = Some((item, since));
         Ok(())
+    }
+
+    fn has(&self, item: &Thing) -> bool {
+        let slot = self.0.borrow();
+        slot.as_ref()
+            .is_some_and(|(thing, _)| Rc::ptr_eq(&thing.tried, &item.tried))
     }
 
     fn take(&self) -> Option<(Thing, usize)> {
@@ -88,6 +98,7 @@ fn one_is_tried_ten_times_in_a_second() {
         .map(|at| at.wrapping_sub(begin))
         .collect();
     assert_eq!(times, [1, 3, 7, 15, 31, 63, 127, 255, 511, 1023]);
+    assert!(thing.last.get());
     assert!(is_empty(&places));
 }
 
@@ -100,8 +111,9 @@ fn one_that_can_be_done_is_gone() {
         assert!(keep(&places, thing.clone(), 0).is_ok());
     }
     work(&clock, &places);
-    let tries = things.map(|thing| thing.tried.borrow().len());
+    let tries = things.each_ref().map(|thing| thing.tried.borrow().len());
     assert_eq!(tries, [1, 5, 9]);
+    assert!(things.iter().all(|thing| !thing.last.get()));
     assert!(is_empty(&places));
 }
 
@@ -130,4 +142,33 @@ fn others_that_come_keep_none_for_longer() {
         try_all(&places, || now, HZ);
     }
     assert_eq!(thing.tried.borrow().last(), Some(&HZ));
+}
+
+#[test]
+fn one_is_kept_once() {
+    let clock = Rc::new(Cell::new(0));
+    let thing = Thing::new(&clock, 0);
+    let places = places::<4>();
+    assert!(matches!(keep(&places, thing.clone(), 0), Ok(true)));
+    assert!(matches!(keep(&places, thing.clone(), 0), Ok(false)));
+    work(&clock, &places);
+    assert_eq!(thing.tried.borrow().len(), 1);
+}
+
+/// A page is a file's end if the file could grow within it.
+#[test]
+fn the_end_of_a_file() {
+    let page = |number: i64| number * 4096..(number + 1) * 4096;
+    for (size, end) in [(1, 0), (4095, 0), (4097, 1), (8191, 1)] {
+        let ends: Vec<_> = (0..3)
+            .filter(|&number| is_end(page(number), size))
+            .collect();
+        assert_eq!(ends, [end], "{size} bytes");
+    }
+    for size in [0, 4096, 8192] {
+        assert!(
+            (0..3).all(|number| !is_end(page(number), size)),
+            "{size} bytes"
+        );
+    }
 }

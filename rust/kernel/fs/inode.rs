@@ -75,6 +75,24 @@ impl Inode {
         1usize.wrapping_shl(bits.into())
     }
 
+    /// The size of the file, in bytes. May change at any time.
+    ///
+    /// C counterpart: `i_size_read()`, on 64 bits.
+    #[inline(always)]
+    pub fn size(&self) -> i64 {
+        // SAFETY: The inode is live by the type invariants; the field is one word.
+        unsafe { (&raw const (*self.as_raw()).i_size).read_volatile() }
+    }
+
+    /// Whether anybody has the file open to write to it. May change at any time.
+    ///
+    /// C counterpart: `inode_is_open_for_write()`.
+    #[inline(always)]
+    pub fn is_open_for_write(&self) -> bool {
+        // SAFETY: The inode is live by the type invariants; the number is read in one word.
+        unsafe { (&raw const (*self.as_raw()).i_writecount.counter).read_volatile() > 0 }
+    }
+
     /// Begins a section in which the inode keeps the wb that it has.
     ///
     /// Context: any; the section itself must not sleep.

@@ -24,6 +24,10 @@ MOST = 1.1
 METADATA = 1 << 20
 """What a file system writes for itself, however little there is of the log."""
 
+MAPS = 64 << 10
+"""What it reads for itself, to find free blocks: ext4 reads 16 KiB for a log of 14 MiB that is written without
+DONTCACHE. The log's last page read back at each round is 1 MiB in a minute, and more than this in the short row."""
+
 
 def drive() -> tuple[int, int]:
     """Bytes that it has read and written so far."""
@@ -32,23 +36,30 @@ def drive() -> tuple[int, int]:
     return fields[2] * 512, fields[6] * 512
 
 
+def grow(log: int, size: int, seconds: float) -> int:
+    """Appends to the log for as long, and returns its size."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        write_dontcache(log, size, bytes(RECORD))
+        size += RECORD
+        time.sleep(PAUSE)
+    return size
+
+
 def append_log() -> Verdict:
     figures, kept = [], True
     for kind in ("xfs", "ext4"):
         with file_system(kind) as root, opened(root / "log") as log:
-            write_dontcache(log, 0, bytes(RECORD))
+            # What the file system reads once, to find free blocks, is not the log's.
+            begin = grow(log, 0, 1)
             os.sync()
             read, written = drive()
-            size, end = RECORD, time.monotonic() + SECONDS
-            while time.monotonic() < end:
-                write_dontcache(log, size, bytes(RECORD))
-                size += RECORD
-                time.sleep(PAUSE)
+            size = grow(log, begin, SECONDS) - begin
             gone = waited(lambda: not cached_pages(log), GONE)
             os.sync()
             read, written = drive()[0] - read, drive()[1] - written
         tried(size > SECONDS * RECORD * 100, "a log that grows")
-        kept &= not read and written <= MOST * size + METADATA and gone is not None
+        kept &= read <= MAPS and written <= MOST * size + METADATA and gone is not None
         told = "still cached" if gone is None else f"gone after {gone:.1f} s"
         figures.append(f"{kind} {size >> 10} KiB of log: {read >> 10} KiB read, {written >> 10} written, {told}")
     return Verdict(kept, "; ".join(figures))

@@ -21,11 +21,10 @@ def idle() -> Verdict:
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root, opened(root / "small") as small, opened(root / "large") as large:
             with never_periodic():
-                write_dontcache(large, 0, bytes(8 * MIB))
-                write_dontcache(small, 0, bytes(PAGE))
-                until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
-                os.sync()
                 with trace("workqueue/workqueue_execute_start") as lines:
+                    write_dontcache(large, 0, bytes(8 * MIB))
+                    write_dontcache(small, 0, bytes(PAGE))
+                    until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
                     os.sync()
                     ran = sum("wb_workfn" in line for line in lines())
                     time.sleep(SECONDS)
