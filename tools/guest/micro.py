@@ -65,9 +65,17 @@ def operations() -> list[str]:
         file.flush()
         with open(f"{DEBUGFS}/micro", "w", encoding="ascii") as micro:
             micro.write(str(file.fileno()))
+    return read("micro").splitlines() + read("micro_bios").splitlines()
+
+
+def drops() -> list[str]:
+    """Let the kernel drop folios of a file. Comes last: the memory is in another order after it."""
+    with ext4(), open(f"{DIRECTORY}/file", "w+b") as file:
+        file.write(bytes(1 << 20))
+        file.flush()
         with open(f"{DEBUGFS}/micro_drop", "w", encoding="ascii") as micro:
             micro.write(str(file.fileno()))
-    return [line for name in ("micro", "micro_bios", "micro_drop") for line in read(name).splitlines()]
+    return read("micro_drop").splitlines()
 
 
 def overwrites(block: int) -> list[str]:
@@ -124,7 +132,8 @@ def main() -> int:
         with open(path, "w", encoding="ascii") as file:
             file.write(value)
     overwritten = {block: overwrites(block) for block in BLOCKS}
-    found = {"core": read("core").strip(), "lines": lines, "overwrite": overwritten, "rounds": rounds()}
+    found = {"core": read("core").strip(), "overwrite": overwritten, "rounds": rounds()}
+    found["lines"] = lines + drops()
     print(json.dumps(found))
     return 0
 
