@@ -211,7 +211,9 @@ static int wbs_show(struct seq_file *m, void *unused)
 			seq_printf(m, "%s %u ms %lu KiB %u KiB\n",
 				   bdi_dev_name(bdi),
 				   READ_ONCE(wb->dontcache_pace.delay),
-				   READ_ONCE(wb->dontcache_kick_at) << (PAGE_SHIFT - 10),
+				   (READ_ONCE(wb->dontcache_kick_at) +
+				    READ_ONCE(wb->dontcache_pace.uncounted))
+				   << (PAGE_SHIFT - 10),
 				   READ_ONCE(wb->dontcache_pace.average));
 	rcu_read_unlock();
 	return 0;

@@ -10,16 +10,18 @@ use kernel::{
     prelude::*,
     writeback::kick::{
         ask,
+        is_asked,
         kick,
         Run, //
     }, //
 };
 
 /// The section in which the flusher is asked. It finds the inode of `cache` in the round that follows.
-#[inline(always)]
 fn section(cache: &AddressSpace) -> WbSection<'_> {
     if cache.is_dontcache_unlisted() {
-        list(cache);
+        if let Some(mut lists) = ListsGuard::of_inode(cache.host()) {
+            lists.promote(cache.host());
+        }
     }
     cache.host().wb_section()
 }
@@ -30,6 +32,14 @@ fn section(cache: &AddressSpace) -> WbSection<'_> {
 /// Nothing to do for an inode that has no wb: it was never dirtied, as by a direct write.
 #[inline(always)]
 pub(super) fn ask_after_write(cache: &AddressSpace) {
+    if cache.is_dontcache_unlisted() || !cache.host().look_at_wb(is_asked).unwrap_or(false) {
+        ask_for_round(cache);
+    }
+}
+
+/// Once or twice a round, so not for the path of most writes.
+#[cold]
+fn ask_for_round(cache: &AddressSpace) {
     let section = section(cache);
     let asked = section
         .wb()
@@ -48,8 +58,6 @@ pub(super) fn kick_after_write(cache: &AddressSpace) {
     }
 }
 
-/// Once a round, so not for the path of most writes.
-#[cold]
 fn wake(section: WbSection<'_>, run: Run) {
     let Some(wb) = section.into_ref() else {
         return;
@@ -57,14 +65,6 @@ fn wake(section: WbSection<'_>, run: Run) {
     match run {
         Run::Now => wb.wakeup(),
         Run::Within(milliseconds) => wb.run_within(milliseconds),
-    }
-}
-
-/// Once a round for each inode, so not for the path of most writes.
-#[cold]
-fn list(cache: &AddressSpace) {
-    if let Some(mut lists) = ListsGuard::of_inode(cache.host()) {
-        lists.promote(cache.host());
     }
 }
 

@@ -38,7 +38,7 @@ fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
     let Some(budget) = consume(wb) else {
         return 0;
     };
-    flusher.adapt();
+    flusher.adapt(budget);
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
     flusher.pace().note_served();
     if policy::has_flusher() {

@@ -13,6 +13,7 @@ struct rust_pace {
 	unsigned int	inodes;		/* listed since a round, under list_lock */
 	long		kick_at;	/* with one of them, in pages */
 	long		kick_at_most;	/* with however many */
+	long		uncounted;	/* what the common count lacks of them */
 	/* the disk's, when a round looked last */
 	unsigned long	writes;
 	unsigned long	sectors;

@@ -13,6 +13,21 @@ rust_helper_unlocked_inode_to_wb_begin(struct inode *inode,
 	return unlocked_inode_to_wb_begin(inode, cookie);
 }
 
+/* In an RCU section. NULL as well if @inode is about to get another. */
+__rust_helper struct bdi_writeback *
+rust_helper_inode_wb_if_stays(struct inode *inode)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	if (inode_state_read_once(inode) & I_WB_SWITCH)
+		return NULL;
+	/* Pairs with the fence in inode_do_switch_wbs(). */
+	smp_rmb();
+	return inode->i_wb;
+#else
+	return inode_to_wb(inode);
+#endif
+}
+
 __rust_helper void
 rust_helper_unlocked_inode_to_wb_end(struct inode *inode,
 				     struct wb_lock_cookie *cookie)

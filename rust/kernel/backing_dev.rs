@@ -62,9 +62,10 @@ pub enum WbState {
     DontcacheStuck = bindings::wb_state_WB_dontcache_stuck,
 }
 
-/// Dirty dropbehind pages that a CPU counts by itself. A small part of those that begin a round: it is
-/// by the common count that a writer finds them to be enough.
-const DONTCACHE_BATCH: i32 = 32;
+/// Dirty dropbehind pages that a CPU counts by itself: half of those that begin a round at least, for it
+/// is by the common count that a writer finds them to be enough. What a CPU has kept is known when the
+/// round begins ([`WbPace`]).
+const DONTCACHE_BATCH: i32 = 512;
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

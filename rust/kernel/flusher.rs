@@ -154,10 +154,10 @@ impl<'a> Flusher<'a> {
         WbPace::of(self.wb)
     }
 
-    /// Sets that by what the device has written: a round begins.
-    pub fn adapt(&self) {
+    /// Sets that by what the device has written: a round begins, with so many pages.
+    pub fn adapt(&self, dirty: i64) {
         // SAFETY: By the type invariants this is the flusher's context.
-        unsafe { self.pace().adapt() };
+        unsafe { self.pace().adapt(dirty) };
     }
 
     /// Has the flusher run again in `milliseconds`, or when it would write what is old if it had not

@@ -18,12 +18,15 @@ use crate::{
         Relaxed, //
     },
     time::msecs_to_jiffies,
-    writeback::pace::{
-        Bounds,
-        DeviceWrites,
-        KickAt,
-        Pace,
-        BOUNDS, //
+    writeback::{
+        kick::Wb,
+        pace::{
+            Bounds,
+            DeviceWrites,
+            KickAt,
+            Pace,
+            BOUNDS, //
+        }, //
     }, //
 };
 use core::mem::MaybeUninit;
@@ -96,24 +99,33 @@ impl<'a> WbPace<'a> {
         let bounds = bounds();
         let pace = Pace::new(&bounds);
         field!(self.dontcache_pace.delay).store(pace.delay_ms, Relaxed);
-        self.set_kick_at(KickAt {
+        let at = KickAt {
             pages: bounds.least_pages,
             most: bounds.most_pages,
-        });
+        };
+        self.set_kick_at(at, 0);
         // Nobody has to wait for the next one.
         let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
         field!(self.dontcache_pace.served).store(long_ago, Relaxed);
         field!(self.dontcache_pace.due).store(jiffies(), Relaxed);
     }
 
-    fn set_kick_at(self, at: KickAt) {
+    /// Writers compare the common count, which lacks some of the pages: what the CPUs had not added to
+    /// it yet when the exact sum was taken. So the errors are those of one round, and do not add up.
+    fn set_kick_at(self, at: KickAt, uncounted: i64) {
         field!(self.dontcache_pace.kick_at).store(at.pages as isize, Relaxed);
         field!(self.dontcache_pace.kick_at_most).store(at.most as isize, Relaxed);
         field!(self.dontcache_pace.inodes).store(0, Relaxed);
-        field!(self.dontcache_kick_at).store(at.pages as isize, Relaxed);
+        field!(self.dontcache_pace.uncounted).store(uncounted as isize, Relaxed);
+        self.publish(at.pages, uncounted);
     }
 
-    /// From how many dirty dropbehind pages on a writer kicks the flusher.
+    fn publish(self, pages: i64, uncounted: i64) {
+        let common = pages.saturating_sub(uncounted);
+        field!(self.dontcache_kick_at).store(common as isize, Relaxed);
+    }
+
+    /// From how many dirty dropbehind pages in the common count on a writer kicks the flusher.
     #[inline(always)]
     pub fn kick_at(self) -> i64 {
         field!(self.dontcache_kick_at).load(Relaxed) as i64
@@ -148,8 +160,8 @@ impl<'a> WbPace<'a> {
             pages: field!(self.dontcache_pace.kick_at).load(Relaxed) as i64,
             most: field!(self.dontcache_pace.kick_at_most).load(Relaxed) as i64,
         };
-        let pages = at.with_inodes(&bounds(), inodes);
-        field!(self.dontcache_kick_at).store(pages as isize, Relaxed);
+        let uncounted = field!(self.dontcache_pace.uncounted).load(Relaxed);
+        self.publish(at.with_inodes(&bounds(), inodes), uncounted as i64);
     }
 
     /// For how many milliseconds no round was served.
@@ -168,11 +180,12 @@ impl<'a> WbPace<'a> {
     }
 
     /// Looks at what the device has written, and at what memory there is, and sets the pace by that.
+    /// `dirty` is the exact sum of dirty dropbehind pages.
     ///
     /// # Safety
     ///
     /// In the context of the wb's flusher.
-    pub(crate) unsafe fn adapt(self) {
+    pub(crate) unsafe fn adapt(self, dirty: i64) {
         let bounds = bounds();
         let mut pace = Pace {
             delay_ms: self.delay_ms(),
@@ -183,10 +196,13 @@ impl<'a> WbPace<'a> {
             field!(self.dontcache_pace.delay).store(pace.delay_ms, Relaxed);
         }
         let bandwidth = field!(self.avg_write_bandwidth).load(Relaxed);
-        let (mut background, mut dirty) = (0, 0);
+        let (mut background, mut limit) = (0, 0);
         // SAFETY: Both are ours to be written.
-        unsafe { bindings::global_dirty_limits(&mut background, &mut dirty) };
-        self.set_kick_at(pace.kick_at(&bounds, bandwidth as u64, background as u64));
+        unsafe { bindings::global_dirty_limits(&mut background, &mut limit) };
+        self.set_kick_at(
+            pace.kick_at(&bounds, bandwidth as u64, background as u64),
+            dirty.saturating_sub(self.0.about_dirty()),
+        );
     }
 
     /// What the device has written since the last look. None if it is no disk.

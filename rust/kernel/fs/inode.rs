@@ -16,6 +16,7 @@ use crate::{
     },
     folio::Folio,
     page::PAGE_SHIFT,
+    sync::rcu,
     types::{
         NotThreadSafe,
         Opaque, //
@@ -91,6 +92,25 @@ impl Inode {
     pub fn is_open_for_write(&self) -> bool {
         // SAFETY: The inode is live by the type invariants; the number is read in one word.
         unsafe { (&raw const (*self.as_raw()).i_writecount.counter).read_volatile() > 0 }
+    }
+
+    /// Looks at the inode's wb, which it may have no more by the time that the caller has the answer.
+    /// None if it has none, or is just getting another.
+    ///
+    /// Cheaper than a section: there is nothing to lock and to unlock.
+    ///
+    /// Context: any; `look` must not sleep.
+    #[inline(always)]
+    pub fn look_at_wb<R>(&self, look: impl FnOnce(&BdiWriteback) -> R) -> Option<R> {
+        let _rcu = rcu::read_lock();
+        // SAFETY: The inode is live by the type invariants. A wb that an inode has or had in this
+        // section is not freed before its end.
+        let wb = unsafe {
+            bindings::inode_wb_if_stays(self.as_raw())
+                .cast::<BdiWriteback>()
+                .as_ref()
+        };
+        wb.map(look)
     }
 
     /// Begins a section in which the inode keeps the wb that it has.

@@ -99,35 +99,36 @@ pub enum Run {
     Within(u32),
 }
 
+/// Whether the flusher will see to the pages that the caller has dirtied without being asked again. That
+/// is what most writers find, and costs no atomic operation.
+#[inline(always)]
+pub fn is_asked(wb: &impl Wb) -> bool {
+    wb.order_after_dirtying();
+    wb.is_pending() || wb.is_left() && !wb.is_stuck() && wb.about_dirty() < wb.kick_at()
+}
+
 /// Leaves a request for the flusher of `wb`, whose pages the caller has dirtied: for a round at once
 /// if there are many, for one in a while otherwise.
 ///
-/// Returns a value to the one caller that has to see to it that the flusher runs. What most writers
-/// find costs no atomic operation: that it will run already.
+/// Returns a value to the one caller that has to see to it that the flusher runs.
 ///
 /// `has_dirty_pages` says whether the inode that was written to has any. It is asked where the wb
 /// has no dirty inode: somebody else may have dirtied that inode just before, and not have put it
 /// into the flusher's lists yet.
 #[inline(always)]
 pub fn ask(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
-    wb.order_after_dirtying();
-    if wb.is_pending() {
+    if is_asked(wb) {
         return None;
     }
-    let stuck = wb.is_stuck();
-    if wb.about_dirty() >= wb.kick_at() && !stuck {
+    if !wb.is_stuck() && wb.about_dirty() >= wb.kick_at() {
         let asks = (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending();
         return asks.then_some(Run::Now);
-    }
-    if wb.is_left() && !stuck {
-        return None;
     }
     wait(wb, has_dirty_pages)
 }
 
 /// The rest of [`ask`] for the first page that is to wait, and for each while others cannot be
 /// written: that says nothing of this one, which does not wait for longer because of it.
-#[cold]
 fn wait(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
     if !wb.has_dirty_io() && !has_dirty_pages() {
         return None;
@@ -158,7 +159,13 @@ pub fn kick(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
 /// device on which nobody uses DONTCACHE.
 #[inline(always)]
 pub fn is_asked_for(wb: &impl Wb) -> bool {
-    wb.is_pending() || wb.is_left() && wb.due_in().is_none()
+    wb.is_pending() || is_due(wb)
+}
+
+/// Whether pages have been left, and for long enough.
+#[inline(always)]
+fn is_due(wb: &impl Wb) -> bool {
+    wb.is_left() && wb.due_in().is_none()
 }
 
 /// Takes the requests, and says how many pages the flusher is to write for them. None if there is none
@@ -169,13 +176,11 @@ pub fn is_asked_for(wb: &impl Wb) -> bool {
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<i64> {
-    if !is_asked_for(wb) {
+    if !wb.test_and_clear_pending() && !is_due(wb) {
         return None;
     }
-    // Both are taken.
-    if !(wb.test_and_clear_pending() | wb.take_left()) {
-        return None;
-    }
+    // Whichever it was for, the round is for both.
+    wb.take_left();
     let pages = wb.dontcache_dirty();
     (pages > 0 || wb.has_queue()).then_some(pages)
 }
@@ -383,7 +388,7 @@ mod tests {
         ask(&wb, || false);
         wb.calls.take();
         assert_eq!(ask(&wb, || unreachable!()), None);
-        assert_eq!(*wb.calls.borrow(), ["order", "pending?", "about", "left?"]);
+        assert_eq!(*wb.calls.borrow(), ["order", "pending?", "left?", "about"]);
     }
 
     #[test]
@@ -418,17 +423,14 @@ mod tests {
         wb.pending.set(true);
         assert_eq!(consume(&wb), Some(7));
         assert!(!wb.pending.get());
-        assert_eq!(
-            *wb.calls.borrow(),
-            ["pending?", "clear pending", "clear left", "sum"]
-        );
+        assert_eq!(*wb.calls.borrow(), ["clear pending", "clear left", "sum"]);
     }
 
     #[test]
     fn no_request_reads_no_sum() {
         let wb = with(7);
         assert_eq!(consume(&wb), None);
-        assert_eq!(*wb.calls.borrow(), ["pending?", "left?"]);
+        assert_eq!(*wb.calls.borrow(), ["clear pending", "left?"]);
     }
 
     #[test]
