@@ -444,7 +444,8 @@ static void what_a_kick_leaves_is_tried_again(struct kunit *test)
 
 	scoped_guard(spinlock, &twin.inode->i_lock)
 		inode_state_clear(twin.inode, I_SYNC);
-	msleep(300);
+	/* Nothing could be written: the flusher looks again after a second. */
+	msleep(1300);
 	flush_delayed_work(&twin.wb->dwork);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
 	KUNIT_EXPECT_FALSE(test, test_bit(WB_dontcache_left, &twin.wb->state));

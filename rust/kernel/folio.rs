@@ -418,6 +418,10 @@ impl FolioGuard<'_> {
     #[inline]
     pub fn end_dropbehind(self) {
         if self.raw_mapping().is_null() {
+            // Somebody else has taken it out.
+            if self.seen().may_go() {
+                self.clear_dropbehind();
+            }
             return;
         }
         // SAFETY: By the type invariants the folio is locked by this guard, from which nothing is

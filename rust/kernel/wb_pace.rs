@@ -29,7 +29,10 @@ use crate::{
         }, //
     }, //
 };
-use core::mem::MaybeUninit;
+use core::mem::{
+    offset_of,
+    MaybeUninit, //
+};
 
 /// Pages in 512 bytes' sectors.
 const SECTORS_IN_PAGE: usize = 1 << (crate::page::PAGE_SHIFT - 9);
@@ -78,14 +81,26 @@ pub fn set_bounds(bounds: Bounds) {
 #[derive(Clone, Copy)]
 pub struct WbPace<'a>(&'a BdiWriteback);
 
-/// A field, as an atomic variable.
-macro_rules! field {
-    ($self:ident . $($name:ident).+) => {
-        // SAFETY: The wb is live by its type invariants. The field is written by what is here, and
-        // before anybody knows the wb; C reads it in one word.
-        unsafe { Atomic::from_ptr(&raw mut (*$self.0.as_raw()).$($name).+) }
-    };
+/// `struct rust_pace`.
+#[repr(C)]
+struct Fields {
+    served: Atomic<usize>,
+    due: Atomic<usize>,
+    delay: Atomic<u32>,
+    inodes: Atomic<u32>,
+    kick_at: Atomic<i64>,
+    kick_at_most: Atomic<i64>,
+    uncounted: Atomic<i64>,
+    writes: Atomic<usize>,
+    sectors: Atomic<usize>,
+    average: Atomic<u32>,
 }
+
+const _: () = {
+    assert!(size_of::<Fields>() == size_of::<bindings::rust_pace>());
+    assert!(offset_of!(Fields, kick_at) == offset_of!(bindings::rust_pace, kick_at));
+    assert!(offset_of!(Fields, average) == offset_of!(bindings::rust_pace, average));
+};
 
 impl<'a> WbPace<'a> {
     /// That of `wb`.
@@ -94,11 +109,25 @@ impl<'a> WbPace<'a> {
         Self(wb)
     }
 
+    #[inline(always)]
+    fn fields(self) -> &'a Fields {
+        // SAFETY: The wb is live by its type invariants. The fields are as those of C, which are written
+        // by what is here, and before anybody knows the wb; C reads each in one word.
+        unsafe { &*(&raw mut (*self.0.as_raw()).dontcache_pace).cast() }
+    }
+
+    /// What writers look at.
+    #[inline(always)]
+    fn shared_kick_at(self) -> &'a Atomic<i64> {
+        // SAFETY: As above.
+        unsafe { Atomic::from_ptr((&raw mut (*self.0.as_raw()).dontcache_kick_at).cast()) }
+    }
+
     /// That of a wb that is being made.
     pub fn init(self) {
         let bounds = bounds();
         let pace = Pace::new(&bounds);
-        field!(self.dontcache_pace.delay).store(pace.delay_ms, Relaxed);
+        self.fields().delay.store(pace.delay_ms, Relaxed);
         let at = KickAt {
             pages: bounds.least_pages,
             most: bounds.most_pages,
@@ -106,68 +135,66 @@ impl<'a> WbPace<'a> {
         self.set_kick_at(at, 0);
         // Nobody has to wait for the next one.
         let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
-        field!(self.dontcache_pace.served).store(long_ago, Relaxed);
-        field!(self.dontcache_pace.due).store(jiffies(), Relaxed);
+        self.fields().served.store(long_ago, Relaxed);
+        self.fields().due.store(jiffies(), Relaxed);
     }
 
     /// Writers compare the common count, which lacks some of the pages: what the CPUs had not added to
     /// it yet when the exact sum was taken. So the errors are those of one round, and do not add up.
     fn set_kick_at(self, at: KickAt, uncounted: i64) {
-        field!(self.dontcache_pace.kick_at).store(at.pages as isize, Relaxed);
-        field!(self.dontcache_pace.kick_at_most).store(at.most as isize, Relaxed);
-        field!(self.dontcache_pace.inodes).store(0, Relaxed);
-        field!(self.dontcache_pace.uncounted).store(uncounted as isize, Relaxed);
+        self.fields().kick_at.store(at.pages, Relaxed);
+        self.fields().kick_at_most.store(at.most, Relaxed);
+        self.fields().inodes.store(0, Relaxed);
+        self.fields().uncounted.store(uncounted, Relaxed);
         self.publish(at.pages, uncounted);
     }
 
     fn publish(self, pages: i64, uncounted: i64) {
         let common = pages.saturating_sub(uncounted);
-        field!(self.dontcache_kick_at).store(common as isize, Relaxed);
+        self.shared_kick_at().store(common, Relaxed);
     }
 
     /// From how many dirty dropbehind pages in the common count on a writer kicks the flusher.
     #[inline(always)]
     pub fn kick_at(self) -> i64 {
-        field!(self.dontcache_kick_at).load(Relaxed) as i64
+        self.shared_kick_at().load(Relaxed)
     }
 
     /// For how many milliseconds fewer of them wait.
     #[inline]
     pub fn delay_ms(self) -> u32 {
-        field!(self.dontcache_pace.delay).load(Relaxed)
+        self.fields().delay.load(Relaxed)
     }
 
     /// Notes that what is left is due in so many milliseconds.
     #[inline]
     pub fn set_due_in(self, milliseconds: u32) {
         let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
-        field!(self.dontcache_pace.due).store(due, Relaxed);
+        self.fields().due.store(due, Relaxed);
     }
 
     /// In how many milliseconds that is. None if it is now.
     #[inline]
     pub fn due_in(self) -> Option<u32> {
-        until(field!(self.dontcache_pace.due).load(Relaxed))
+        until(self.fields().due.load(Relaxed))
     }
 
     /// One more inode has pages that wait. Under the lock of the wb's lists.
     pub(crate) fn add_inode(self) {
-        let inodes = field!(self.dontcache_pace.inodes)
-            .load(Relaxed)
-            .saturating_add(1);
-        field!(self.dontcache_pace.inodes).store(inodes, Relaxed);
+        let inodes = self.fields().inodes.load(Relaxed).saturating_add(1);
+        self.fields().inodes.store(inodes, Relaxed);
         let at = KickAt {
-            pages: field!(self.dontcache_pace.kick_at).load(Relaxed) as i64,
-            most: field!(self.dontcache_pace.kick_at_most).load(Relaxed) as i64,
+            pages: self.fields().kick_at.load(Relaxed),
+            most: self.fields().kick_at_most.load(Relaxed),
         };
-        let uncounted = field!(self.dontcache_pace.uncounted).load(Relaxed);
-        self.publish(at.with_inodes(&bounds(), inodes), uncounted as i64);
+        let uncounted = self.fields().uncounted.load(Relaxed);
+        self.publish(at.with_inodes(&bounds(), inodes), uncounted);
     }
 
     /// For how many milliseconds no round was served.
     #[inline]
     pub fn rested_ms(self) -> u64 {
-        let served = field!(self.dontcache_pace.served).load(Relaxed);
+        let served = self.fields().served.load(Relaxed);
         let rested = jiffies().wrapping_sub(served);
         // SAFETY: A conversion, which is always safe.
         unsafe { bindings::jiffies64_to_msecs(rested as u64) }
@@ -176,7 +203,7 @@ impl<'a> WbPace<'a> {
     /// Notes that a round has ended.
     #[inline]
     pub fn note_served(self) {
-        field!(self.dontcache_pace.served).store(jiffies(), Relaxed);
+        self.fields().served.store(jiffies(), Relaxed);
     }
 
     /// Looks at what the device has written, and at what memory there is, and sets the pace by that.
@@ -193,9 +220,11 @@ impl<'a> WbPace<'a> {
         // SAFETY: The caller promises the context.
         if let Some(device) = unsafe { self.look_at_device() } {
             pace = pace.after(&bounds, device);
-            field!(self.dontcache_pace.delay).store(pace.delay_ms, Relaxed);
+            self.fields().delay.store(pace.delay_ms, Relaxed);
         }
-        let bandwidth = field!(self.avg_write_bandwidth).load(Relaxed);
+        // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at any time.
+        let bandwidth =
+            unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
         let (mut background, mut limit) = (0, 0);
         // SAFETY: Both are ours to be written.
         unsafe { bindings::global_dirty_limits(&mut background, &mut limit) };
@@ -223,11 +252,11 @@ impl<'a> WbPace<'a> {
             field.store(now, Relaxed);
             now.wrapping_sub(before)
         };
-        let writes = since(field!(self.dontcache_pace.writes), disk.writes);
-        let sectors = since(field!(self.dontcache_pace.sectors), disk.sectors);
+        let writes = since(&self.fields().writes, disk.writes);
+        let sectors = since(&self.fields().sectors, disk.sectors);
         if let Some(average) = sectors.checked_div(writes) {
             let kib = u32::try_from(average / 2).unwrap_or(u32::MAX);
-            field!(self.dontcache_pace.average).store(kib, Relaxed);
+            self.fields().average.store(kib, Relaxed);
         }
         Some(DeviceWrites {
             writes: writes as u64,
