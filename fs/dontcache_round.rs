@@ -106,9 +106,7 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     }
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
-    if let Some(milliseconds) = rest(flusher.wb()) {
-        flusher.run_again_within(milliseconds);
-    }
+    flusher.run_again_within(rest(flusher.wb()));
 }
 
 /// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of

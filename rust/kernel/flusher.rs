@@ -41,10 +41,13 @@ use crate::{
     },
     types::NotThreadSafe,
     wb_pace::WbPace,
-    writeback::round::{
-        self,
-        Next,
-        Written, //
+    writeback::{
+        kick::Wb,
+        round::{
+            self,
+            Next,
+            Written, //
+        }, //
     }, //
 };
 use core::{
@@ -160,24 +163,29 @@ impl<'a> Flusher<'a> {
         unsafe { self.pace().adapt(dirty) };
     }
 
-    /// Has the flusher run again in `milliseconds`, or when it would write what is old if it had not
-    /// run for something else. Nothing that is due earlier gets later.
-    pub fn run_again_within(&self, milliseconds: u32) {
-        self.wb.run_within(
-            self.periodic_in()
-                .map_or(milliseconds, |ms| ms.min(milliseconds)),
-        );
+    /// Has the flusher run again in `milliseconds`, if there are any. Nothing that is due earlier gets
+    /// later: what is old is written when it would be if no round had been served meanwhile, for which C
+    /// would begin to count anew.
+    pub fn run_again_within(&self, milliseconds: Option<u32>) {
+        let both = [milliseconds, self.periodic_in()];
+        if let Some(milliseconds) = both.into_iter().flatten().min() {
+            self.wb.run_within(milliseconds);
+        }
     }
 
-    /// In how many milliseconds what is old is to be written, if it is at all.
-    pub fn periodic_in(&self) -> Option<u32> {
+    /// In how many milliseconds what is old is to be written. None if nothing is to, or if no round was
+    /// served since that was done last.
+    fn periodic_in(&self) -> Option<u32> {
+        // SAFETY: The wb is live, and its flusher alone writes this field.
+        let last = unsafe { (*self.wb.as_raw()).last_old_flush };
+        if !self.pace().was_served_after(last) || !self.wb.has_dirty_io() {
+            return None;
+        }
         // SAFETY: The variable is one word, which changes at any time.
         let interval = unsafe { (&raw const bindings::dirty_writeback_interval).read_volatile() };
         if interval == 0 {
             return None;
         }
-        // SAFETY: The wb is live, and its flusher alone writes this field.
-        let last = unsafe { (*self.wb.as_raw()).last_old_flush };
         let next = last.wrapping_add(msecs_to_jiffies(interval.saturating_mul(10)));
         Some(until(next).unwrap_or(1))
     }

@@ -10,6 +10,7 @@ use crate::{
     backing_dev::BdiWriteback,
     bindings,
     sched::{
+        after,
         jiffies,
         until, //
     },
@@ -17,7 +18,10 @@ use crate::{
         Atomic,
         Relaxed, //
     },
-    time::msecs_to_jiffies,
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    },
     writeback::{
         kick::Wb,
         pace::{
@@ -198,6 +202,12 @@ impl<'a> WbPace<'a> {
         let rested = jiffies().wrapping_sub(served);
         // SAFETY: A conversion, which is always safe.
         unsafe { bindings::jiffies64_to_msecs(rested as u64) }
+    }
+
+    /// Whether a round was served after `then`.
+    #[inline]
+    pub fn was_served_after(self, then: Jiffies) -> bool {
+        after(self.fields().served.load(Relaxed), then)
     }
 
     /// Notes that a round has ended.

@@ -14,10 +14,10 @@ import ktap
 from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, until, write_dontcache
 
 FOLDER = DEBUGFS / "adaptive"
-DEFAULTS = {"least_kib": 1024, "most_kib": 8192, "inode_kib": 512, "least_ms": 20, "most_ms": 200}
+DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 1024, "least_ms": 20, "most_ms": 200}
 GOOD = {
     "least_kib": (4, 8192),
-    "most_kib": (1024, 1 << 20),
+    "most_kib": (4096, 1 << 20),
     "inode_kib": (0, 8192),
     "least_ms": (1, 200),
     "most_ms": (20, 10000),

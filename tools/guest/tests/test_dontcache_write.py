@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import mmap
 import os
-import re
 from pathlib import Path
 
 import ktap
@@ -97,9 +96,11 @@ def zero_after_sync(kind: str) -> None:
     """
     with file_system(kind) as root:
         path = root / "mixed"
-        with opened(path) as fd, trace("writeback/writeback_start") as lines:
+        counted = 0
+        with opened(path) as fd:
             for offset in range(0, 32 * MIB, MIB):
                 write_dontcache(fd, offset, pattern(offset, MIB))
+                counted = max(counted, counter()[0])
                 os.pread(fd, PAGE, offset)
                 os.pwrite(fd, b"ordinary", offset + 64 * 1024)
             with mmap.mmap(fd, MIB) as mapping:
@@ -107,9 +108,7 @@ def zero_after_sync(kind: str) -> None:
             run("fallocate", "--punch-hole", "--offset", 3 * MIB + 5, "--length", MIB, path)
             os.ftruncate(fd, 20 * MIB + 7)
             os.fsync(fd)
-            # What the flusher read when it took a kick.
-            counts = re.findall(r"nr_pages=(\d+) .*reason=dontcache", "\n".join(lines()))
-        assert any(int(count) for count in counts), f"the counter did not move: {counts}"
+        assert counted, "the counter did not move"
         os.sync()
         until(lambda: counter() == (0, 0), 10, f"the counter is {counter()}")
 
