@@ -68,15 +68,13 @@ ROUND_LIMIT = 1.10
 """How much more it may cost beside many than beside few: it does not look at them."""
 
 DEARER = {
-    "kick_set": 1.13,
-    "kick_wait": 1.80,
-    "kick_clear": 1.02,
+    "kick_wait": 1.10,
     "consume": 1.20,
     "bio_first_in_a_while": 1.06,
     "waited_stream_switches": 1.01,
 }
-"""Where Rust does more than C, and by how much it may be dearer for that: a writer asks whether the
-flusher finds its inode, and whoever wakes the flusher, whether interrupts are off; the flusher looks at
+"""Where Rust does more than C, and by how much it may be dearer for that: a writer who finds that a round
+comes in a while compares how many pages there are, where C has asked for one at once; the flusher looks at
 what it has left and at the list of inodes; a bio that comes first looks for real-time tasks and has
 somebody look after its worker. Switches are counted of all tasks, the kernel's own, too."""
 
