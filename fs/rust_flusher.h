@@ -6,8 +6,6 @@
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-#include <linux/part_stat.h>
-
 EXPORT_SYMBOL_GPL(rust_dontcache_kick);
 EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 
@@ -29,22 +27,6 @@ void rust_wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 struct super_block *rust_wb_work_sb(struct wb_writeback_work *work)
 {
 	return work->sb;
-}
-
-/* In the context of the flusher, which ends before the disk goes. */
-bool rust_wb_disk_writes(struct bdi_writeback *wb,
-			 struct rust_disk_writes *disk)
-{
-	struct device *owner = READ_ONCE(wb->bdi->owner);
-	struct block_device *bdev;
-
-	if (!owner)
-		return false;
-	bdev = dev_to_disk(owner)->part0;
-	disk->writes = part_stat_read(bdev, ios[STAT_WRITE]);
-	disk->sectors = part_stat_read(bdev, sectors[STAT_WRITE]);
-	disk->largest = queue_max_sectors(bdev_get_queue(bdev));
-	return true;
 }
 
 /* Of b_io, under the list_lock, which is let go meanwhile. */

@@ -67,8 +67,6 @@ void rust_wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 			struct list_head *list);
 long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
 struct super_block *rust_wb_work_sb(struct wb_writeback_work *work);
-bool rust_wb_disk_writes(struct bdi_writeback *wb,
-			 struct rust_disk_writes *disk);
 
 /* fs/dontcache_policy.rs */
 int rust_dontcache_choose_policy(const char *name);

@@ -2,7 +2,10 @@
 
 #include <linux/backing-dev.h>
 #include <linux/bitops.h>
+#include <linux/blkdev.h>
 #include <linux/fs.h>
+#include <linux/part_stat.h>
+#include <linux/rust_dontcache.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -109,6 +112,23 @@ __rust_helper bool
 rust_helper_mapping_writeback_tagged(const struct address_space *mapping)
 {
 	return mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK);
+}
+
+/* In the context of the flusher of @wb, which ends before the disk goes. */
+__rust_helper bool
+rust_helper_wb_disk_writes(struct bdi_writeback *wb,
+			   struct rust_disk_writes *disk)
+{
+	struct device *owner = READ_ONCE(wb->bdi->owner);
+	struct block_device *bdev;
+
+	if (!owner)
+		return false;
+	bdev = dev_to_disk(owner)->part0;
+	disk->writes = part_stat_read(bdev, ios[STAT_WRITE]);
+	disk->sectors = part_stat_read(bdev, sectors[STAT_WRITE]);
+	disk->largest = queue_max_sectors(bdev_get_queue(bdev));
+	return true;
 }
 
 __rust_helper void rust_helper_wb_get(struct bdi_writeback *wb)

@@ -252,7 +252,7 @@ impl<'a> WbPace<'a> {
     unsafe fn look_at_device(self) -> Option<DeviceWrites> {
         let mut disk = MaybeUninit::uninit();
         // SAFETY: The wb is live, and the caller promises the flusher's context.
-        if !unsafe { bindings::rust_wb_disk_writes(self.0.as_raw(), disk.as_mut_ptr()) } {
+        if !unsafe { bindings::wb_disk_writes(self.0.as_raw(), disk.as_mut_ptr()) } {
             return None;
         }
         // SAFETY: C has filled it.

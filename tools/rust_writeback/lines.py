@@ -18,7 +18,7 @@ from .errors import Failure, run_main
 
 MECHANISMS = {
     "counter": r"dontcache_counter|account|percpu_counter|rust_dirty_folio",
-    "kick and round": r"fs/dontcache\.rs|flusher|kick|round|policy|filemap_flush",
+    "kick and round": r"fs/dontcache\.rs|flusher|kick|round|pace|policy|filemap_flush",
     "walk": r"buffer_walk|buffer_head|block_range|ring|write_begin",
     "batch": r"bio|writeback/batch|cpu_work",
     "drop": r"dropbehind|drop_batch|leftovers|later|together",
