@@ -208,11 +208,10 @@ static int wbs_show(struct seq_file *m, void *unused)
 	rcu_read_lock();
 	list_for_each_entry_rcu(bdi, &bdi_list, bdi_list)
 		list_for_each_entry_rcu(wb, &bdi->wb_list, bdi_node)
-			seq_printf(m, "%s %u ms %lu KiB %u KiB\n",
+			seq_printf(m, "%s %u ms %ld KiB %u KiB\n",
 				   bdi_dev_name(bdi),
 				   READ_ONCE(wb->dontcache_pace.delay),
-				   (READ_ONCE(wb->dontcache_kick_at) +
-				    READ_ONCE(wb->dontcache_pace.uncounted))
+				   READ_ONCE(wb->dontcache_pace.kick_at)
 				   << (PAGE_SHIFT - 10),
 				   READ_ONCE(wb->dontcache_pace.average));
 	rcu_read_unlock();

@@ -22,12 +22,14 @@ use kernel::{
             consume,
             ended,
             is_asked_for,
-            rest, //
+            rest,
+            Wb, //
         },
         round::{
             round,
             During,
-            Purpose, //
+            Purpose,
+            BETWEEN_MS, //
         }, //
     }, //
 };
@@ -44,7 +46,7 @@ fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
     if policy::has_flusher() {
         ended(wb, budget, written);
     }
-    written
+    written.pages
 }
 
 /// What the flusher does for a kick. Returns how many pages that were.
@@ -101,12 +103,16 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
 /// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
-    if !policy::has_flusher() {
-        return;
-    }
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
-    flusher.run_again_within(rest(flusher.wb()));
+    // What a writer was promised under another policy is kept.
+    if !policy::has_flusher() && !flusher.wb().is_left() {
+        return;
+    }
+    // A rescuer leaves alone what is due while it has just been served.
+    let pause = BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32;
+    let again = rest(flusher.wb());
+    flusher.run_again_within(again.map(|ms| if ms == 0 { pause } else { ms }));
 }
 
 /// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of
@@ -142,15 +148,18 @@ pub unsafe extern "C" fn rust_dontcache_switched(
     lists.adopt(cache.host());
 }
 
-/// Whether the inode of `mapping`, which gets into another list, belongs into `b_dontcache`.
+/// Whether the inode of `mapping`, which gets into another list of `wb`, belongs into `b_dontcache`.
 ///
 /// # Safety
 ///
-/// `mapping` must point at the page cache of an inode, neither freed during the call. The caller must
-/// hold the `list_lock` of the inode's wb, and not the lock of the page cache.
+/// `mapping` must point at the page cache of an inode, neither freed during the call, and `wb` at the
+/// live wb of that inode. The caller must hold its `list_lock`, and not the lock of the page cache.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_keeps(mapping: *mut bindings::address_space) -> bool {
-    // SAFETY: The caller promises a live page cache.
-    let cache = unsafe { AddressSpace::from_raw(mapping) };
-    cache.keep_dontcache_listed()
+pub unsafe extern "C" fn rust_dontcache_keeps(
+    mapping: *mut bindings::address_space,
+    wb: *mut bindings::bdi_writeback,
+) -> bool {
+    // SAFETY: The caller promises the lock, and a live page cache.
+    let (lists, cache) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
+    lists.keep(cache)
 }

@@ -50,7 +50,8 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
 /* @inode is about to get into another list: whether it was kept in b_dontcache. */
 static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 {
-	if (!rust_writeback_active() || !rust_dontcache_keeps(&inode->i_data))
+	if (!rust_writeback_active() ||
+	    !rust_dontcache_keeps(&inode->i_data, wb))
 		return false;
 	inode_state_clear(inode, I_SYNC_QUEUED);
 	inode_io_list_move_locked(inode, wb, &wb->b_dontcache);
@@ -62,7 +63,7 @@ static struct list_head *rust_dirty_list(struct inode *inode,
 					 struct list_head *list)
 {
 	if (!rust_writeback_active() || list != &wb->b_dirty ||
-	    !rust_dontcache_keeps(&inode->i_data))
+	    !rust_dontcache_keeps(&inode->i_data, wb))
 		return list;
 	return &wb->b_dontcache;
 }

@@ -11,9 +11,12 @@ use kernel::{
     folio::Folio,
     fs::AddressSpace,
     prelude::*,
-    writeback::account::{
-        change,
-        Flags, //
+    writeback::{
+        account::{
+            change,
+            Flags, //
+        },
+        kick::leave, //
     }, //
 };
 
@@ -118,5 +121,5 @@ pub unsafe extern "C" fn rust_dontcache_moved(
     };
     old.add_dontcache_dirty(pages.wrapping_neg());
     new.add_dontcache_dirty(pages);
-    new.leave_dontcache();
+    leave(new);
 }

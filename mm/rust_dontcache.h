@@ -43,7 +43,8 @@ void rust_dontcache_flush_beside(struct bdi_writeback *wb,
 void rust_dontcache_rest(struct bdi_writeback *wb);
 int rust_dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 			 unsigned long dirtied_before);
-bool rust_dontcache_keeps(struct address_space *mapping);
+bool rust_dontcache_keeps(struct address_space *mapping,
+			  struct bdi_writeback *wb);
 void rust_dontcache_switched(struct address_space *mapping,
 			     struct bdi_writeback *wb);
 

@@ -8,15 +8,15 @@
 
 DEFINE_PER_CPU(struct rust_leftovers, rust_leftovers);
 
-void rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
+bool rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
 			  bool anew)
 {
 	unsigned long wait = msecs_to_jiffies(ms);
 
 	if (anew)
-		mod_delayed_work(system_percpu_wq, &leftovers->work, wait);
-	else
-		queue_delayed_work(system_percpu_wq, &leftovers->work, wait);
+		return !mod_delayed_work(system_percpu_wq, &leftovers->work,
+					 wait);
+	return queue_delayed_work(system_percpu_wq, &leftovers->work, wait);
 }
 
 static void leftovers_work(struct work_struct *work)

@@ -29,7 +29,7 @@ struct rust_leftovers {
 
 /* mm/rust_leftovers.c, for rust/kernel/leftovers.rs */
 DECLARE_PER_CPU(struct rust_leftovers, rust_leftovers);
-void rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
+bool rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
 			  bool anew);
 
 /* mm/dropbehind_later.rs */

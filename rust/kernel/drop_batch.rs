@@ -50,6 +50,7 @@ use crate::{
     writeback::together::{
         to_front,
         Row,
+        LARGE,
         MOST, //
     }, //
 };
@@ -164,6 +165,7 @@ impl Held {
             return false;
         }
         if spares_end
+            && self.size() <= LARGE
             && self.is_appended_to()
             && Leftovers::per_cpu()
                 .this(&CpuPinned::new())

@@ -186,8 +186,10 @@ impl<'a> Flusher<'a> {
         if interval == 0 {
             return None;
         }
-        let next = last.wrapping_add(msecs_to_jiffies(interval.saturating_mul(10)));
-        Some(until(next).unwrap_or(1))
+        let milliseconds = interval.saturating_mul(10);
+        let next = last.wrapping_add(msecs_to_jiffies(milliseconds));
+        // It has just been looked for what is old, but by a rescuer, which does not.
+        Some(until(next).unwrap_or(milliseconds))
     }
 }
 
@@ -514,6 +516,16 @@ impl Lists<'_> {
             pages.mark_dontcache_listed();
             self.move_to(link, To::Front(List::Dontcache));
         }
+    }
+
+    /// Whether the inode of `cache`, which gets into another of these lists, belongs into `b_dontcache`:
+    /// a round will find it there.
+    pub fn keep(&self, cache: &AddressSpace) -> bool {
+        let keeps = cache.keep_dontcache_listed();
+        if keeps {
+            WbPace::of(self.wb).add_inode();
+        }
+        keeps
     }
 
     /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and it

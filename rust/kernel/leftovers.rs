@@ -28,7 +28,8 @@ use crate::{
         wait,
         Item,
         Place,
-        AT_LEISURE_MS, //
+        AT_LEISURE_MS,
+        TRIES, //
     }, //
 };
 use core::{
@@ -176,9 +177,12 @@ impl Leftovers {
     ///
     /// Context: any but NMI.
     pub fn add_at_leisure(&self, folio: &Folio) -> bool {
-        let kept = keep(self.places(), folio.into(), sched::jiffies()).is_ok();
-        if kept {
-            self.queue(AT_LEISURE_MS, false);
+        // Half of the places are for those that somebody is in the way of.
+        let (places, _) = self.places().split_at(self.places().len() / 2);
+        let kept = keep(places, folio.into(), sched::jiffies()).is_ok();
+        if kept && self.queue(AT_LEISURE_MS, false) {
+            // Not soon: who has something urgent queues it anew.
+            self.tries().store(TRIES, Relaxed);
         }
         kept
     }
@@ -194,9 +198,10 @@ impl Leftovers {
         }
     }
 
-    /// Queues the work in so many milliseconds, if it is not queued yet, or to be queued anew.
-    fn queue(&self, wait: u32, anew: bool) {
+    /// Queues the work in so many milliseconds, if it is not queued yet, or to be queued anew. Returns
+    /// whether it was not.
+    fn queue(&self, wait: u32, anew: bool) -> bool {
         // SAFETY: The work lives by the type invariants, and may be queued anywhere.
-        unsafe { bindings::rust_leftovers_queue(self.0.get(), wait, anew) };
+        unsafe { bindings::rust_leftovers_queue(self.0.get(), wait, anew) }
     }
 }

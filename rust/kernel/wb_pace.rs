@@ -41,6 +41,13 @@ use core::mem::{
 /// Pages in 512 bytes' sectors.
 const SECTORS_IN_PAGE: usize = 1 << (crate::page::PAGE_SHIFT - 9);
 
+/// Of a device that tells nothing.
+const NO_WRITES: DeviceWrites = DeviceWrites {
+    writes: 0,
+    pages: 0,
+    largest: 0,
+};
+
 /// What all wbs are kept within. Each is changed by itself: who reads them meanwhile may see a part.
 struct SharedBounds {
     least_pages: Atomic<i64>,
@@ -228,10 +235,9 @@ impl<'a> WbPace<'a> {
             delay_ms: self.delay_ms(),
         };
         // SAFETY: The caller promises the context.
-        if let Some(device) = unsafe { self.look_at_device() } {
-            pace = pace.after(&bounds, device);
-            self.fields().delay.store(pace.delay_ms, Relaxed);
-        }
+        let device = unsafe { self.look_at_device() };
+        pace = pace.after(&bounds, device.unwrap_or(NO_WRITES));
+        self.fields().delay.store(pace.delay_ms, Relaxed);
         // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at any time.
         let bandwidth =
             unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
@@ -244,7 +250,7 @@ impl<'a> WbPace<'a> {
         );
     }
 
-    /// What the device has written since the last look. None if it is no disk.
+    /// What the device has written since the last look. None if it is no disk, or this is the first.
     ///
     /// # Safety
     ///
@@ -262,8 +268,13 @@ impl<'a> WbPace<'a> {
             field.store(now, Relaxed);
             now.wrapping_sub(before)
         };
+        let is_first = self.fields().writes.load(Relaxed) == 0;
         let writes = since(&self.fields().writes, disk.writes);
         let sectors = since(&self.fields().sectors, disk.sectors);
+        // What it has written before is nobody's measure.
+        if is_first {
+            return None;
+        }
         if let Some(average) = sectors.checked_div(writes) {
             let kib = u32::try_from(average / 2).unwrap_or(u32::MAX);
             self.fields().average.store(kib, Relaxed);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use wb::{Wb, MS};
 use writeback::kick::{ask, consume, ended, rest, Run, Wb as _};
 use writeback::pace::{Bounds, DeviceWrites, KickAt, Pace, BOUNDS, DELAY_LIMIT_MS, PAGES_LIMIT};
-use writeback::round::STUCK_MS;
+use writeback::round::{Written, STUCK_MS};
 
 /// For how long a flusher that was woken may take to run.
 const WAKE_MS: u64 = 1;
@@ -145,7 +145,11 @@ impl Machine {
                 self.waiting.push((self.now, again));
             }
             self.write_beside(1);
-            ended(&self.wb, budget, dirty - stays);
+            let written = Written {
+                pages: dirty - stays,
+                progress: dirty > stays,
+            };
+            ended(&self.wb, budget, written);
         }
         self.write_beside(2);
         if let Some(milliseconds) = rest(&self.wb) {

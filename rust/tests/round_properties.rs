@@ -268,7 +268,7 @@ proptest! {
         });
         let count = wb.count();
         let busy: i64 = wb.dontcache.iter().filter(|i| i.busy).map(|i| i.dropbehind).sum();
-        let written = round(&mut wb, count, Purpose::Alone);
+        let written = round(&mut wb, count, Purpose::Alone).pages;
         wb.check_costs();
         prop_assert_eq!(written, count - busy);
         prop_assert_eq!(wb.count(), busy);
@@ -312,7 +312,7 @@ proptest! {
             inode.ordinary %= LOOKS as i64;
             inode.of_sync = false;
         });
-        prop_assert_eq!(round(&mut wb, 0, Purpose::Alone), 0);
+        prop_assert_eq!(round(&mut wb, 0, Purpose::Alone).pages, 0);
         prop_assert!(wb.dontcache.is_empty());
         prop_assert!(wb.written.is_empty());
         wb.check_costs();

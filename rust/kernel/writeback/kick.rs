@@ -28,7 +28,10 @@
 //! Who sets left sets when it is due, and has the flusher run then. That is never put off: a writer
 //! who finds it set leaves it alone, and the flusher looks when it rests ([`rest`]).
 
-use super::round::STUCK_MS;
+use super::round::{
+    Written,
+    STUCK_MS, //
+};
 
 /// What the protocol needs of a `bdi_writeback`.
 pub trait Wb {
@@ -185,8 +188,9 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
     (pages > 0 || wb.has_queue()).then_some(pages)
 }
 
-/// Notes that pages are left. If that was noted before, they are due when those are.
-fn leave(wb: &impl Wb) {
+/// Notes that pages are left, which the caller has counted. If that was noted before, they are due when
+/// those are.
+pub fn leave(wb: &impl Wb) {
     if !wb.test_and_set_left() {
         wb.set_due_in(if wb.is_stuck() {
             STUCK_MS
@@ -196,16 +200,16 @@ fn leave(wb: &impl Wb) {
     }
 }
 
-/// A round has ended that was to write `budget` pages, and has written `written`.
+/// A round has ended that was to write `budget` pages, and has written what is said.
 ///
 /// What it leaves is for the next one, even if that comes before the flusher rests. What was counted
 /// and not found may be of an inode that somebody has dirtied and not put into a list yet: nobody
 /// else need ever ask for it.
 #[inline(always)]
-pub fn ended(wb: &impl Wb, budget: i64, written: i64) {
+pub fn ended(wb: &impl Wb, budget: i64, written: Written) {
     let queue = wb.has_queue();
-    wb.set_stuck(written <= 0 && (budget > 0 || queue));
-    if budget > written || queue {
+    wb.set_stuck(!written.progress && (budget > 0 || queue));
+    if budget > written.pages || queue {
         leave(wb);
     }
 }
@@ -218,7 +222,8 @@ pub fn ended(wb: &impl Wb, budget: i64, written: i64) {
 #[inline(always)]
 pub fn rest(wb: &impl Wb) -> Option<u32> {
     if !wb.is_left() {
-        if !wb.has_queue() {
+        // A rescuer may have left a request alone, and have queued the inodes for other work.
+        if !wb.has_queue() && !wb.is_pending() {
             wb.set_stuck(false);
             return None;
         }
@@ -233,6 +238,13 @@ mod tests {
     use core::cell::{Cell, RefCell};
 
     const DELAY_MS: u32 = 20;
+
+    fn written(pages: i64) -> Written {
+        Written {
+            pages,
+            progress: pages > 0,
+        }
+    }
 
     /// A wb that writes down the order in which it is used.
     #[derive(Default)]
@@ -473,7 +485,7 @@ mod tests {
         let wb = waiting();
         assert_eq!(rest(&wb), Some(DELAY_MS));
         wb.pass(5);
-        ended(&wb, 7, 3);
+        ended(&wb, 7, written(3));
         assert_eq!(rest(&wb), Some(DELAY_MS - 5));
         wb.pass(DELAY_MS);
         assert_eq!(rest(&wb), Some(0));
@@ -482,7 +494,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_nothing() {
         let wb = Recorder::default();
-        ended(&wb, 7, 7);
+        ended(&wb, 7, written(7));
         assert_eq!(rest(&wb), None);
         assert!(!wb.left.get());
         assert!(!wb.calls.borrow().contains(&"sum"), "something was counted");
@@ -491,18 +503,18 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_tried_at_leisure() {
         let wb = waiting();
-        ended(&wb, 7, 0);
+        ended(&wb, 7, written(0));
         assert_eq!(rest(&wb), Some(STUCK_MS));
         wb.pass(STUCK_MS);
         assert_eq!(consume(&wb), Some(7));
-        ended(&wb, 7, 1);
+        ended(&wb, 7, written(1));
         assert_eq!(rest(&wb), Some(DELAY_MS));
     }
 
     #[test]
     fn a_writer_does_not_wait_for_what_cannot_be_written() {
         let wb = waiting();
-        ended(&wb, 7, 0);
+        ended(&wb, 7, written(0));
         assert_eq!(ask(&wb, || false), Some(Run::Within(DELAY_MS)));
         assert_eq!(ask(&wb, || false), None);
         wb.pass(DELAY_MS);
@@ -515,14 +527,14 @@ mod tests {
             queue: true,
             ..with(100)
         };
-        ended(&wb, 100, 0);
+        ended(&wb, 100, written(0));
         assert_eq!(ask(&wb, || false), Some(Run::Within(DELAY_MS)));
         wb.pass(5);
         assert_eq!(ask(&wb, || false), None);
         assert_eq!(wb.due_in(), Some(DELAY_MS - 5));
         wb.pass(DELAY_MS);
         assert_eq!(consume(&wb), Some(100));
-        ended(&wb, 100, 1);
+        ended(&wb, 100, written(1));
         assert_eq!(ask(&wb, || false), Some(Run::Now));
     }
 
@@ -532,14 +544,14 @@ mod tests {
             queue: true,
             ..with(0)
         };
-        ended(&wb, 0, 0);
+        ended(&wb, 0, written(0));
         assert_eq!(rest(&wb), Some(STUCK_MS));
     }
 
     #[test]
     fn what_a_round_leaves_is_the_next_ones() {
         let wb = waiting();
-        ended(&wb, 7, 7);
+        ended(&wb, 7, written(7));
         wb.pass(DELAY_MS);
         assert_eq!(consume(&wb), Some(7));
     }
@@ -547,7 +559,7 @@ mod tests {
     #[test]
     fn what_is_counted_and_not_found_is_sought_again() {
         let wb = Recorder::default();
-        ended(&wb, 7, 3);
+        ended(&wb, 7, written(3));
         assert_eq!(rest(&wb), Some(DELAY_MS));
         wb.pass(DELAY_MS);
         assert_eq!(consume(&wb), None);

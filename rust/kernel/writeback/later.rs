@@ -36,7 +36,7 @@ pub trait Item {
 }
 
 /// How often is tried what comes alone: a second in all.
-const TRIES: u32 = 10;
+pub const TRIES: u32 = 10;
 
 /// After how many milliseconds the next try comes, when so many have been made since something came.
 pub fn wait(tries: u32) -> u32 {
@@ -81,10 +81,14 @@ pub fn try_all<P: Place>(places: &[P], now: impl Fn() -> usize, second: usize) -
             continue;
         }
         // Something else may have come here meanwhile, and everywhere.
-        left |= match place.put(item, since) {
-            Ok(()) => true,
-            Err(item) => keep(places, item, since).is_ok(),
-        };
+        let kept = place
+            .put(item, since)
+            .or_else(|item| keep(places, item, since).map(|_| ()));
+        left |= kept.is_ok();
+        if let Err(item) = kept {
+            // There is no other try.
+            item.try_to_do(true);
+        }
     }
     left
 }

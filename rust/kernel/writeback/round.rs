@@ -169,10 +169,10 @@ fn queue(lists: &mut impl Lists) -> Queued {
 
 /// Writes `budget` pages of the inodes that have dirty dropbehind pages: the exact count when the
 /// round begins, so that a writer who goes on does not keep the flusher. Returns how many it has
-/// written.
+/// written, and whether that was any, or the next one may write what this one has not come to.
 ///
 /// With a budget of nothing it only releases inodes that have nothing to be written.
-pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> i64 {
+pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> Written {
     let mut left = budget.max(0);
     let mut fruitless = 0;
     loop {
@@ -197,7 +197,11 @@ pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> i64 {
             || purpose == Purpose::Beside
             || flusher.others_wait()
         {
-            return budget.max(0).saturating_sub(left);
+            let pages = budget.max(0).saturating_sub(left);
+            return Written {
+                pages,
+                progress: pages > 0 || queued.more && fruitless < FRUITLESS,
+            };
         }
     }
 }

@@ -22,7 +22,7 @@ pub const GAP: i64 = 16 << 12;
 
 /// How large a folio is at most that is gathered. The locks are little beside what it takes to free a
 /// larger one, and C's function that frees several takes longer for each page.
-const LARGE: usize = 16 << 12;
+pub const LARGE: usize = 16 << 12;
 
 /// Whether the folios of a bio are to be gathered, of which the first has `size` bytes, and whose
 /// `nr_pieces` pieces of memory begin with one of `bytes`. A folio that is alone is not: one piece

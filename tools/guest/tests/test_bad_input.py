@@ -41,6 +41,7 @@ MODES = {
     "dontcache_dirty": 0o400,
     "micro": 0o600,
     "micro_bios": 0o400,
+    "micro_drop": 0o600,
 }
 READ_ONLY = tuple(name for name, mode in MODES.items() if mode == 0o400)
 STILL = ("core", "policy", "dontcache_dirty")
