@@ -63,7 +63,7 @@ fn wake(section: WbSection<'_>, run: Run) {
         return;
     };
     match run {
-        Run::Now => wb.wakeup(),
+        Run::Now => wb.run_within(0),
         Run::Within(milliseconds) => wb.run_within(milliseconds),
     }
 }

@@ -110,9 +110,9 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
         return;
     }
     // A rescuer leaves alone what is due while it has just been served.
-    let pause = BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32;
+    let pause = || BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32;
     let again = rest(flusher.wb());
-    flusher.run_again_within(again.map(|ms| if ms == 0 { pause } else { ms }));
+    flusher.run_again_within(again.map(|ms| if ms == 0 { pause() } else { ms }));
 }
 
 /// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of

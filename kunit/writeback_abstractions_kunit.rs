@@ -13,7 +13,6 @@ mod tests {
         },
         backing_dev::{
             BdiWriteback,
-            WbRef,
             WbStat,
             WbState, //
         },
@@ -97,7 +96,9 @@ mod tests {
         let wb = inode.wb_section().into_ref();
         // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
         let off = unsafe { InterruptsSaved::new() };
-        wb.as_ref().map(WbRef::wakeup);
+        if let Some(wb) = &wb {
+            wb.run_within(0);
+        }
         // SAFETY: Anybody may ask.
         let still_off = unsafe { bindings::irqs_disabled() };
         drop(off);

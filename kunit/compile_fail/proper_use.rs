@@ -24,7 +24,7 @@ pub fn proper(folio: &Folio, inode: &Inode) {
         return;
     }
     if let Some(wb) = section.into_ref() {
-        wb.wakeup();
+        wb.run_within(0);
     }
 }
 

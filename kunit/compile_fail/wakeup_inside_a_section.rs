@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// compile error: E0599
+// compile error: E0624
 
 //! Waking the flusher takes a lock, which is not to nest in what a section holds.
 
@@ -8,6 +8,6 @@ use kernel::fs::Inode;
 /// Only the reference that outlives the section can wake.
 pub fn misuse(inode: &Inode) {
     if let Some(wb) = inode.wb_section().wb() {
-        wb.wakeup();
+        wb.run_within(0);
     }
 }

@@ -224,21 +224,6 @@ impl BdiWriteback {
             }
         }
     }
-
-    /// [`WbRef::wakeup`] where interrupts are off. By way of the wb, so that the reference need not be
-    /// in memory.
-    #[cold]
-    fn wakeup_with_interrupts_off(&self) {
-        let wb = self.as_raw();
-        // SAFETY: As there; the lock is taken with interrupts off, and leaves them so.
-        unsafe {
-            bindings::spin_lock(&raw mut (*wb).work_lock);
-            if self.test(WbState::Registered) {
-                bindings::mod_delayed_work(bindings::bdi_wq, &raw mut (*wb).dwork, 0);
-            }
-            bindings::spin_unlock(&raw mut (*wb).work_lock);
-        }
-    }
 }
 
 impl kick::Wb for BdiWriteback {
@@ -432,43 +417,17 @@ unsafe impl Send for WbRef<'_> {}
 unsafe impl Sync for WbRef<'_> {}
 
 impl WbRef<'_> {
-    /// Has the flusher run in `milliseconds`, or earlier, if the device is still registered.
-    ///
-    /// Leaves interrupts as they are.
-    ///
-    /// Context: any but NMI.
-    ///
-    /// C counterpart: `wb_wakeup_delayed()`, which leaves a later time as it is.
-    #[cold]
-    pub fn run_within(&self, milliseconds: u32) {
-        (**self).run_within(milliseconds);
-    }
-
-    /// Wakes the flusher, if the device is still registered.
+    /// Has the flusher run in `milliseconds`, or earlier, if the device is still registered; at once with
+    /// none.
     ///
     /// Leaves interrupts as they are: the caller may be in the section of another inode.
     ///
     /// Context: any but NMI.
     ///
-    /// C counterpart: `wb_wakeup()`.
-    #[inline(always)]
-    pub fn wakeup(&self) {
-        let wb = self.wb.as_ptr();
-        // SAFETY: The wb is live by the type invariants, so its lock is initialised. The lock
-        // orders the test of the bit before the queueing: a wb that is shut down clears the bit
-        // under the lock first, and drains the work afterwards. `bdi_wq` lives forever. Interrupts
-        // are turned on where they were on.
-        unsafe {
-            // As a rule they are, and need not be saved.
-            if bindings::irqs_disabled() {
-                return (**self).wakeup_with_interrupts_off();
-            }
-            bindings::spin_lock_irq(&raw mut (*wb).work_lock);
-            if self.test(WbState::Registered) {
-                bindings::mod_delayed_work(bindings::bdi_wq, &raw mut (*wb).dwork, 0);
-            }
-            bindings::spin_unlock_irq(&raw mut (*wb).work_lock);
-        }
+    /// C counterpart: `wb_wakeup()`, and `wb_wakeup_delayed()`, which leaves a later time as it is.
+    #[cold]
+    pub fn run_within(&self, milliseconds: u32) {
+        (**self).run_within(milliseconds);
     }
 }
 

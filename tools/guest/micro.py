@@ -29,6 +29,8 @@ TRACING = Path("/sys/kernel/tracing")
 DIRTY = (10, 20_000)
 """Other inodes that are dirty while a round is for one page."""
 ATTEMPTS = 6
+LONGEST_DELAY = 0.25
+"""Seconds within which there is a round for a page, whatever the pace of its device: it may wait for 200 ms."""
 RUN = re.compile(r"(\d+): workqueue_execute_(start|end): work struct \S+ function wb_workfn")
 RWF_DONTCACHE = 0x80
 DEVICE = "/dev/ram0"
@@ -104,10 +106,12 @@ def round_beside(dirty: int) -> int:
         for attempt in range(ATTEMPTS):
             trace()
             os.pwritev(file.fileno(), [page], 0, RWF_DONTCACHE)
-            time.sleep(0.05)
+            time.sleep(LONGEST_DELAY)
             # The first one has to find a place for the page.
             if attempt:
                 costs.append(trace())
+    if not all(costs):
+        raise SystemExit("error: the flusher had no round for a page; see its delay in debugfs, adaptive/wbs")
     return min(costs)
 
 

@@ -69,7 +69,7 @@ ROUND_LIMIT = 1.10
 
 DEARER = {
     "kick_wait": 1.10,
-    "consume": 1.20,
+    "consume": 1.10,
     "bio_first_in_a_while": 1.06,
     "waited_stream_switches": 1.01,
 }
