@@ -12,6 +12,13 @@ quoted = '$(subst ','\'',$($(1)))'
 option = $(if $(call given,$(1)),--$(2)=$(call quoted,$(1)))
 ARGUMENTS = $(if $(call given,ARGS),$(ARGS))
 
+# What would be ignored is refused: $(call refuse,NAMES,why).
+named = $(strip $(foreach name,$(1),$(if $(call given,$(name)),$(name))))
+refuse = $(if $(call named,$(1)),echo 'error: $(call named,$(1)): $(2)' >&2; exit 2)
+
+# Options that people give as if they were make's.
+options_of_args = $(call refuse,ONLY VARIANTS PAIRS MEM DRIVE REPORT CORE,make does not know it; options are given like $(1))
+
 ## run: build what is missing, compare the two cores, write build/report/
 run:
 	@tools/enter --install python3 -m rust_writeback $@
@@ -32,22 +39,21 @@ kernel kunit lint audit lines micro:
 
 ## conformance: what DONTCACHE promises, tried on both cores; ARGS=--help has more
 conformance:
+	@$(call options_of_args,ARGS="--only no_oops_*")
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
 ## mutants: a core that breaks its rule, for each row of conformance that C keeps; ARGS=--help has more
 mutants:
+	@$(call options_of_args,ARGS="--only kick_*")
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
 ## bench: every scenario on both cores, DONTCACHE beside buffered; ARGS=--help has more
 ## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
 ## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
 # With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
-# What would be ignored is refused: $(call refuse,NAMES,why).
-named = $(strip $(foreach name,$(1),$(if $(call given,$(name)),$(name))))
-refuse = $(if $(call named,$(1)),echo 'error: $(call named,$(1)): $(2)' >&2; exit 2)
 
 bench:
-	@$(call refuse,ONLY VARIANTS PAIRS MEM DRIVE REPORT,make does not know it; options are given like ARGS="--pairs 3")
+	@$(call options_of_args,ARGS="--pairs 3")
 ifneq ($(call given,TARGET),)
 	@$(call refuse,SIM NATIVE QUICK,a TARGET is measured as it is; give one or the other)
 	@tools/enter --target $(call quoted,TARGET) python3 -m rust_writeback bench-target $(call option,SIZE,size) \

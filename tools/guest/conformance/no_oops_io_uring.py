@@ -8,7 +8,7 @@ import itertools
 import subprocess
 
 from dontcache import file_system, remount, run, trace
-from row import SHORT, Verdict, main, tried
+from row import PATIENCE, SHORT, Verdict, main, tried, waited
 
 FIO = [
     "fio", "--name=verify", "--filename=/tmp/mnt/verify", "--ioengine=io_uring", "--iodepth=16", "--rw=randwrite",
@@ -23,7 +23,8 @@ def io_uring() -> Verdict:
             continue
         with file_system(kind), trace("writeback/writeback_start") as lines:
             run(*FIO, "--uncached=1", "--do_verify=0", f"--fixedbufs={fixed}", f"--sqthread_poll={thread}")
-            tried(any("reason=dontcache" in line for line in lines()), "a DONTCACHE write by io_uring")
+            begun = waited(lambda: any("reason=dontcache" in line for line in lines()), PATIENCE)
+            tried(begun is not None, "a DONTCACHE write by io_uring")
             remount(kind)
             found = subprocess.run([*FIO, "--verify_only=1"], capture_output=True, text=True, check=False)
         runs += 1
