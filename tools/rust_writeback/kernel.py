@@ -17,6 +17,8 @@ from .variants import MEASURED, Variant, sanitizer
 TOOLCHAIN = Path("/var/lib/dpkg/status")
 """Changes with every version of every package of the build root."""
 
+COMPILER = paths.TOOLS / "kernel-cc"
+
 WHOLE_BUILD = 2350
 """About the number of lines that make prints for a build from nothing."""
 
@@ -51,7 +53,7 @@ def make(*arguments: str, out: Path = paths.KERNEL_OUT, flags: str = "") -> list
         f"--directory={paths.LINUX}",
         f"O={out}",
         "LLVM=1",
-        "CC=ccache clang",
+        f"CC={COMPILER}",
         *([f"CC_FLAGS_RUST_INLINE_HELPERS={RUST_FLAGS} {flags}"] if flags else []),
         *arguments,
     ]
@@ -74,7 +76,7 @@ def prepare() -> str:
 
 def configure(tree: str, variant: Variant) -> None:
     """Make the kernel's .config from the fragments and check it."""
-    key = steps.digest(tree, TOOLCHAIN, *variant.fragments)
+    key = steps.digest(tree, TOOLCHAIN, COMPILER, *variant.fragments)
     result = variant.out / ".config"
     asked = config.merge(variant.fragments)
 
@@ -91,7 +93,7 @@ def configure(tree: str, variant: Variant) -> None:
 def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
     """Compile, incrementally, and put the image in its place; make may run inside another command."""
     dot_config = variant.out / ".config"
-    key = steps.digest(tree, TOOLCHAIN, dot_config, *filter(None, [variant.flags]))
+    key = steps.digest(tree, TOOLCHAIN, COMPILER, dot_config, *filter(None, [variant.flags]))
 
     def compile_kernel() -> None:
         fresh = not (variant.out / "vmlinux").exists()

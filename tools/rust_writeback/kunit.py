@@ -20,7 +20,7 @@ BUILD_LOG = paths.LOG / "kunit-build.log"
 WHOLE_BUILD = 1200
 """About the number of lines that make prints for a build from nothing."""
 
-MAKE_OPTIONS = ("LLVM=1", "CC=ccache clang")
+MAKE_OPTIONS = ("LLVM=1", f"CC={kernel.COMPILER}")
 
 
 def _kunit(command: str, *arguments: str) -> list[str]:

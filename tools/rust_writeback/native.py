@@ -102,7 +102,7 @@ def configure(tree: str) -> None:
         must(command, paths.LOG / "config-native.log", what, kernel.make_environment())
         config.check(asked, config.parse(result.read_text()))
 
-    steps.step("config-native", steps.digest(tree, kernel.TOOLCHAIN, *FRAGMENTS), [result], merge)
+    steps.step("config-native", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS), [result], merge)
 
 
 def build(tree: str) -> None:
@@ -123,7 +123,7 @@ def build(tree: str) -> None:
         steps.write_whole(LINUX, (OUT / "linux").read_bytes())
         LINUX.chmod(0o755)
 
-    key = steps.digest(tree, kernel.TOOLCHAIN, OUT / ".config", CLOCK)
+    key = steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, OUT / ".config", CLOCK)
     steps.step("kernel-native", key, [LINUX], compile_kernel)
 
 

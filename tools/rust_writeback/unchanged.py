@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from rust_writeback.errors import Failure
+from rust_writeback.kernel import COMPILER
 from rust_writeback.paths import BUILD
 
 TREE = BUILD / "linux"
@@ -23,7 +24,7 @@ OUT = BUILD / "unchanged"
 
 
 def make(*arguments: str) -> None:
-    command = ["make", "-s", "-C", str(TREE), f"O={OUT}", "LLVM=1", "CC=ccache clang", *arguments]
+    command = ["make", "-s", "-C", str(TREE), f"O={OUT}", "LLVM=1", f"CC={COMPILER}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"{' '.join(arguments)} does not build: {done.stderr.strip()[-300:]}")
