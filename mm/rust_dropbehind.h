@@ -72,40 +72,64 @@ rust_filemap_claim(struct folio *folio, struct address_space *mapping,
 	return true;
 }
 
+/* mm/rust_end_dropbehind.h */
+bool rust_is_dropbehind_at(struct address_space *mapping, pgoff_t index);
+
 /*
- * The write of @iocb begins behind the end of its file, or ends early, and the
- * file system zeroes the rest of a block: a DONTCACHE write does not claim it.
- * There is none for what the kernel writes itself. The caller holds the inode's
- * lock, so nobody else has anything zeroed meanwhile.
+ * What @mapping ends in at @pos is to be zeroed. True if that is in a dropbehind
+ * folio, which is to stay one: who zeroes does not want to keep it.
  */
-static inline const struct kiocb *rust_begin_extend(const struct kiocb *iocb)
+static inline bool rust_tail_is_dropbehind(struct address_space *mapping,
+					   loff_t pos)
 {
-	if (!rust_writeback_active() || !iocb ||
-	    !(iocb->ki_flags & IOCB_DONTCACHE) ||
-	    (iocb->ki_flags & IOCB_DIRECT))
-		return NULL;
-	set_bit(AS_DONTCACHE_EXTEND, &iocb->ki_filp->f_mapping->flags);
-	return iocb;
+	return rust_writeback_active() &&
+	       rust_is_dropbehind_at(mapping, pos >> PAGE_SHIFT);
 }
 
-/* A synchronous write syncs its own bytes, and would leave no kick for these. */
-static inline void rust_end_extend(const struct kiocb *iocb)
-{
-	struct address_space *mapping;
+/* What the file of @iocb ends in, while a write behind that has it zeroed. */
+struct rust_tail {
+	const struct kiocb *iocb;
+	struct folio *folio;
+};
 
-	if (!iocb)
+/*
+ * The write of @iocb begins behind the end of its file, whose last block is
+ * zeroed for that. If it is one of DONTCACHE and the page cache has no folio
+ * there, one that is dropbehind comes now: an empty one, to be read if need be.
+ */
+static inline struct rust_tail rust_begin_tail(const struct kiocb *iocb)
+{
+	struct rust_tail tail = { .iocb = iocb };
+	struct address_space *mapping = iocb->ki_filp->f_mapping;
+	loff_t size = i_size_read(mapping->host);
+
+	if (!rust_writeback_active() || !(iocb->ki_flags & IOCB_DONTCACHE) ||
+	    (iocb->ki_flags & IOCB_DIRECT) || IS_DAX(mapping->host) ||
+	    !(size & (i_blocksize(mapping->host) - 1)))
+		return tail;
+	tail.folio = __filemap_get_folio(mapping, size >> PAGE_SHIFT,
+					 FGP_LOCK | FGP_CREAT | FGP_DONTCACHE,
+					 mapping_gfp_constraint(mapping, ~__GFP_FS));
+	if (IS_ERR(tail.folio))
+		tail.folio = NULL;
+	else
+		folio_unlock(tail.folio);
+	return tail;
+}
+
+/*
+ * What was not zeroed leaves at once. A synchronous write syncs its own bytes,
+ * and would leave no kick for these.
+ */
+static inline void rust_end_tail(struct rust_tail tail)
+{
+	if (!tail.folio)
 		return;
-	mapping = iocb->ki_filp->f_mapping;
-	clear_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
-	if (iocb_is_dsync(iocb) &&
+	folio_end_dropbehind(tail.folio);
+	folio_put(tail.folio);
+	if (iocb_is_dsync(tail.iocb) &&
 	    !static_branch_unlikely(&rust_writeback_policy_key))
-		rust_dontcache_kick(mapping);
-}
-
-/* Whether what is zeroed in @mapping is that of such a write. */
-static inline bool rust_dontcache_extends(struct address_space *mapping)
-{
-	return test_bit(AS_DONTCACHE_EXTEND, &mapping->flags);
+		rust_dontcache_kick(tail.iocb->ki_filp->f_mapping);
 }
 
 /* @folio moves to @newfolio. Nobody else has a reference on either. */
@@ -140,18 +164,22 @@ static inline bool rust_filemap_claim(struct folio *folio,
 	return false;
 }
 
-static inline const struct kiocb *rust_begin_extend(const struct kiocb *iocb)
-{
-	return NULL;
-}
-
-static inline void rust_end_extend(const struct kiocb *iocb)
-{
-}
-
-static inline bool rust_dontcache_extends(struct address_space *mapping)
+static inline bool rust_tail_is_dropbehind(struct address_space *mapping,
+					   loff_t pos)
 {
 	return false;
+}
+
+struct rust_tail {
+};
+
+static inline struct rust_tail rust_begin_tail(const struct kiocb *iocb)
+{
+	return (struct rust_tail) { };
+}
+
+static inline void rust_end_tail(struct rust_tail tail)
+{
 }
 
 static inline void rust_migrate_dropbehind(struct folio *newfolio,
@@ -161,8 +189,8 @@ static inline void rust_migrate_dropbehind(struct folio *newfolio,
 
 #endif /* CONFIG_RUST_WRITEBACK */
 
-/* CLASS(rust_dontcache_extend, extend)(iocb): for as long as the scope lasts */
-DEFINE_CLASS(rust_dontcache_extend, const struct kiocb *, rust_end_extend(_T),
-	     rust_begin_extend(iocb), const struct kiocb *iocb)
+/* CLASS(rust_tail, tail)(iocb): for as long as the scope lasts */
+DEFINE_CLASS(rust_tail, struct rust_tail, rust_end_tail(_T),
+	     rust_begin_tail(iocb), const struct kiocb *iocb)
 
 #endif /* _LINUX_RUST_DROPBEHIND_H */

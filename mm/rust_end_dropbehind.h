@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The end of dropbehind, included by filemap.c alone in front of the C's.
+ * What dropbehind needs of filemap.c, included by that alone in front of the C's
+ * end of dropbehind.
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
@@ -13,6 +14,20 @@ static inline bool rust_filemap_end_dropbehind(struct folio *folio,
 	rust_drop_locked(folio);
 	return true;
 }
+
+/* Whether @mapping has a dropbehind folio there. Does not claim it. */
+bool rust_is_dropbehind_at(struct address_space *mapping, pgoff_t index)
+{
+	struct folio *folio = filemap_get_entry(mapping, index);
+	bool dropbehind;
+
+	if (!folio || xa_is_value(folio))
+		return false;
+	dropbehind = folio_test_dropbehind(folio);
+	folio_put(folio);
+	return dropbehind;
+}
+EXPORT_SYMBOL_GPL(rust_is_dropbehind_at);
 
 DEFINE_PER_CPU(struct rust_drop_batch, rust_drop_batches);
 EXPORT_SYMBOL_GPL(rust_drop_batch_begin);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Writes that begin behind the end of their file, whose block there is zeroed: dirty, on the drive, or a hole."""
+"""The block in which a file ends is zeroed: dirty, on the drive, a hole, for a write behind it or a truncation."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def behind_end() -> Verdict:
                     write_dontcache(fd, BEHIND, bytes(END))
                     os.fsync(fd)
                     left[" ".join(map(str, (kind, *options, name)))] = pages_left(fd, MIB, SECONDS)
+            with opened(root / "truncated") as fd:
+                write_dontcache(fd, 0, bytes(BEHIND))
+                os.ftruncate(fd, END)
+                os.fsync(fd)
+                left[" ".join(map(str, (kind, *options, "truncated")))] = pages_left(fd, MIB, SECONDS)
     figures = ", ".join(f"{case} {pages}" for case, pages in left.items())
     return Verdict(not any(left.values()), f"pages left: {figures}")
 
