@@ -23,6 +23,7 @@ use kernel::{
             ended,
             is_asked_for,
             rest,
+            Request,
             Wb, //
         },
         round::{
@@ -37,9 +38,10 @@ use kernel::{
 /// Serves what was asked for, if anything was, and returns how many pages it has written.
 fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
     let wb = flusher.wb();
-    let Some(budget) = consume(wb) else {
+    let Some(Request { pages: budget, why }) = consume(wb) else {
         return 0;
     };
+    flusher.set_reason(why);
     flusher.adapt(budget);
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
     flusher.pace().note_served();

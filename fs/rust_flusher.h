@@ -30,13 +30,14 @@ struct super_block *rust_wb_work_sb(struct wb_writeback_work *work)
 }
 
 /* Of b_io, under the list_lock, which is let go meanwhile. */
-long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
+long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
+			  enum wb_reason reason)
 {
 	struct wb_writeback_work work = {
 		.nr_pages	= *nr_pages,
 		.sync_mode	= WB_SYNC_NONE,
 		.range_cyclic	= 1,
-		.reason		= WB_REASON_DONTCACHE,
+		.reason		= reason,
 	};
 	long progress;
 

@@ -25,7 +25,9 @@ mod tests {
         sync::aref::ARef,
         writeback::kick::{
             consume,
-            kick, //
+            kick,
+            Request,
+            Why, //
         }, //
     };
 
@@ -78,7 +80,11 @@ mod tests {
         assert!(kick(wb, || false));
         assert!(!kick(wb, || false));
         wb.add_dontcache_dirty(3);
-        assert_eq!(consume(wb), Some(3));
+        let request = Request {
+            pages: 3,
+            why: Why::Size,
+        };
+        assert_eq!(consume(wb), Some(request));
         assert_eq!(consume(wb), None);
         wb.add_dontcache_dirty(-3);
         assert!(wb.test_and_clear(WbState::HasDirtyIo));

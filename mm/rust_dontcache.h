@@ -66,7 +66,8 @@ int rust_pace_set_bounds(const unsigned int *numbers);
 struct bdi_writeback *rust_wb_lock_list_of(struct inode *inode);
 void rust_wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 			struct list_head *list);
-long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
+long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
+			  enum wb_reason reason);
 struct super_block *rust_wb_work_sb(struct wb_writeback_work *work);
 
 /* fs/dontcache_policy.rs */

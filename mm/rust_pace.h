@@ -18,6 +18,21 @@ struct rust_pace {
 	unsigned long	writes;
 	unsigned long	sectors;
 	unsigned int	average;	/* of what it wrote before, in KiB */
+	unsigned int	why;		/* a round begins when that is due */
 };
+
+/* Why a round began, as tracepoints tell it; "dontcache" is for its size. */
+#ifdef CONFIG_RUST_WRITEBACK
+#define EM_DONTCACHE_DEADLINE	\
+	EM(WB_REASON_DONTCACHE_DEADLINE, "dontcache_deadline")
+#define EM_DONTCACHE_LEFT	\
+	EM(WB_REASON_DONTCACHE_LEFT, "dontcache_left")
+#define EM_DONTCACHE_SYNC	\
+	EM(WB_REASON_DONTCACHE_SYNC, "dontcache_sync")
+#else
+#define EM_DONTCACHE_DEADLINE
+#define EM_DONTCACHE_LEFT
+#define EM_DONTCACHE_SYNC
+#endif
 
 #endif /* _LINUX_RUST_PACE_H */

@@ -30,7 +30,10 @@ use crate::{
         Opaque, //
     },
     wb_pace::WbPace,
-    writeback::kick, //
+    writeback::kick::{
+        self,
+        Why, //
+    }, //
 };
 use core::{
     marker::PhantomData,
@@ -274,8 +277,13 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
-    fn set_due_in(&self, milliseconds: u32) {
-        WbPace::of(self).set_due_in(milliseconds);
+    fn set_due_in(&self, milliseconds: u32, why: Why) {
+        WbPace::of(self).set_due_in(milliseconds, why);
+    }
+
+    #[inline(always)]
+    fn take_why(&self) -> Why {
+        WbPace::of(self).take_why()
     }
 
     #[inline(always)]

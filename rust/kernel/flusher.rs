@@ -42,7 +42,10 @@ use crate::{
     types::NotThreadSafe,
     wb_pace::WbPace,
     writeback::{
-        kick::Wb,
+        kick::{
+            Wb,
+            Why, //
+        },
         round::{
             self,
             Next,
@@ -64,6 +67,9 @@ const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
     | bindings::inode_state_flags_enum_I_DIRTY_DATASYNC
     | bindings::inode_state_flags_enum_I_DIRTY_PAGES;
 
+/// What C traces a round with.
+type Reason = bindings::wb_reason;
+
 /// For how many inodes of `b_dirty` the place of another one is sought.
 const PLACES: usize = 256;
 
@@ -75,6 +81,7 @@ const PLACES: usize = 256;
 pub struct Flusher<'a> {
     wb: &'a BdiWriteback,
     sync: Option<Due>,
+    reason: Reason,
     _not_send: NotThreadSafe,
 }
 
@@ -99,6 +106,7 @@ impl<'a> Flusher<'a> {
             // SAFETY: The caller promises a live wb.
             wb: unsafe { BdiWriteback::from_raw(wb) },
             sync: None,
+            reason: bindings::wb_reason_WB_REASON_DONTCACHE,
             _not_send: NotThreadSafe,
         }
     }
@@ -149,6 +157,17 @@ impl<'a> Flusher<'a> {
         // SAFETY: Started above.
         unsafe { bindings::blk_finish_plug(plug.as_mut_ptr()) };
         done
+    }
+
+    /// Has what is written from now on traced with the reason for that.
+    #[inline]
+    pub fn set_reason(&mut self, why: Why) {
+        self.reason = match why {
+            _ if self.is_beside_sync() => bindings::wb_reason_WB_REASON_DONTCACHE_SYNC,
+            Why::Size => bindings::wb_reason_WB_REASON_DONTCACHE,
+            Why::Deadline => bindings::wb_reason_WB_REASON_DONTCACHE_DEADLINE,
+            Why::Left => bindings::wb_reason_WB_REASON_DONTCACHE_LEFT,
+        };
     }
 
     /// The pace of its rounds.
@@ -211,6 +230,7 @@ impl round::Flusher for Flusher<'_> {
                 _not_send: NotThreadSafe,
             }),
             sync: self.sync,
+            reason: self.reason,
             next: None,
             first_sure: None,
         }
@@ -256,6 +276,7 @@ pub struct ListsGuard<'a>(Lists<'a>);
 pub struct FlusherLists<'a> {
     lists: ListsGuard<'a>,
     sync: Option<Due>,
+    reason: Reason,
     next: Option<Candidate>,
     first_sure: Option<Link>,
 }
@@ -668,10 +689,10 @@ impl round::Lists for FlusherLists<'_> {
         self.next = None;
         self.first_sure = None;
         let mut left = pages as c_long;
+        let wb = self.lists.0.wb.as_raw();
         // SAFETY: The lock is held, in the flusher's context. It is let go and taken again; no link
         // is kept meanwhile.
-        let progress =
-            unsafe { bindings::rust_wb_write_queued(self.lists.0.wb.as_raw(), &mut left) };
+        let progress = unsafe { bindings::rust_wb_write_queued(wb, &mut left, self.reason) };
         Written {
             pages: pages.saturating_sub(left as i64),
             progress: progress > 0,

@@ -23,7 +23,10 @@ use crate::{
         Jiffies, //
     },
     writeback::{
-        kick::Wb,
+        kick::{
+            Wb,
+            Why, //
+        },
         pace::{
             Bounds,
             DeviceWrites,
@@ -105,12 +108,13 @@ struct Fields {
     writes: Atomic<usize>,
     sectors: Atomic<usize>,
     average: Atomic<u32>,
+    why: Atomic<u32>,
 }
 
 const _: () = {
     assert!(size_of::<Fields>() == size_of::<bindings::rust_pace>());
     assert!(offset_of!(Fields, kick_at) == offset_of!(bindings::rust_pace, kick_at));
-    assert!(offset_of!(Fields, average) == offset_of!(bindings::rust_pace, average));
+    assert!(offset_of!(Fields, why) == offset_of!(bindings::rust_pace, why));
 };
 
 impl<'a> WbPace<'a> {
@@ -177,11 +181,22 @@ impl<'a> WbPace<'a> {
         self.fields().delay.load(Relaxed)
     }
 
-    /// Notes that what is left is due in so many milliseconds.
+    /// Notes that what is left is due in so many milliseconds, and why a round begins then.
     #[inline]
-    pub fn set_due_in(self, milliseconds: u32) {
+    pub fn set_due_in(self, milliseconds: u32, why: Why) {
         let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
         self.fields().due.store(due, Relaxed);
+        self.fields().why.store(why as u32, Relaxed);
+    }
+
+    /// Takes the note of why a round begins when that is due.
+    pub fn take_why(self) -> Why {
+        let why = self.fields().why.load(Relaxed);
+        self.fields().why.store(Why::Size as u32, Relaxed);
+        [Why::Deadline, Why::Left]
+            .into_iter()
+            .find(|known| *known as u32 == why)
+            .unwrap_or(Why::Size)
     }
 
     /// In how many milliseconds that is. None if it is now.

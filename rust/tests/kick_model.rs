@@ -11,7 +11,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{ask, consume, ended, kick, rest, Run, Wb};
+use writeback::kick::{ask, consume, ended, kick, rest, Run, Wb, Why};
 use writeback::round::{round, Flusher, Has, Lists, Next, Purpose, Written};
 
 const WRITERS: usize = 2;
@@ -124,7 +124,11 @@ impl Wb for Model {
     }
 
     /// The flusher runs when it is due: there is no other time.
-    fn set_due_in(&self, _milliseconds: u32) {}
+    fn set_due_in(&self, _milliseconds: u32, _why: Why) {}
+
+    fn take_why(&self) -> Why {
+        Why::Left
+    }
 
     fn due_in(&self) -> Option<u32> {
         None
@@ -344,7 +348,7 @@ impl Model {
 
     fn consumed(&self) -> Option<i64> {
         if self.mutant != ClearAfterSum {
-            return consume(self);
+            return consume(self).map(|request| request.pages);
         }
         let pages = self.dontcache_dirty();
         self.test_and_clear_pending().then_some(pages)
@@ -413,12 +417,12 @@ fn check_coming(mutant: Mutant) {
             let model = model.clone();
             thread::spawn(move || model.one_page_comes(1))
         };
-        if let Some(budget) = consume(&*model) {
-            model.written.fetch_add(budget, Ordering::Relaxed);
+        if let Some(pages) = model.consumed() {
+            model.written.fetch_add(pages, Ordering::Relaxed);
         }
         other.join().unwrap();
-        if let Some(budget) = consume(&*model) {
-            model.written.fetch_add(budget, Ordering::Relaxed);
+        if let Some(pages) = model.consumed() {
+            model.written.fetch_add(pages, Ordering::Relaxed);
         }
         assert_eq!(model.dontcache_dirty(), 0, "a page that came was missed");
     });

@@ -122,7 +122,8 @@ impl Machine {
     /// The flusher runs, and writes all but `stays` pages.
     fn run(&mut self, device: DeviceWrites, stays: i64) {
         self.runs += 1;
-        if let Some(budget) = consume(&self.wb) {
+        if let Some(asked) = consume(&self.wb) {
+            let budget = asked.pages;
             self.rounds += 1;
             self.pace = self.pace.after(&self.bounds, device);
             self.kick_at = self.pace.kick_at(&self.bounds, self.bandwidth, 1 << 20);

@@ -74,8 +74,11 @@ pub trait Wb {
     /// Takes that note, and says whether there was one. A full barrier if there was.
     fn take_left(&self) -> bool;
 
-    /// Notes when what is left is due: in so many milliseconds.
-    fn set_due_in(&self, milliseconds: u32);
+    /// Notes when what is left is due, in so many milliseconds, and why a round begins then.
+    fn set_due_in(&self, milliseconds: u32, why: Why);
+
+    /// Takes the note of why a round begins when that is due: the next one begins for its size.
+    fn take_why(&self) -> Why;
 
     /// In how many milliseconds that is. None if it is due now.
     fn due_in(&self) -> Option<u32>;
@@ -91,6 +94,27 @@ pub trait Wb {
 
     /// The exact sum of the counter of dirty dropbehind pages. May be below zero while it changes.
     fn dontcache_dirty(&self) -> i64;
+}
+
+/// Why a round begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Why {
+    /// Somebody has asked for one at once, for enough pages as a rule.
+    #[default]
+    Size,
+    /// What a writer has left to wait is due.
+    Deadline,
+    /// What a round has left is, or what has come with an inode from another wb.
+    Left,
+}
+
+/// What the flusher is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// So many pages: the exact count of those that are dirty and dropbehind.
+    pub pages: i64,
+    /// For this.
+    pub why: Why,
 }
 
 /// When the flusher is to run for a writer.
@@ -141,7 +165,7 @@ fn wait(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
     if wb.test_and_set_left() && (!wb.is_stuck() || soon()) {
         return None;
     }
-    wb.set_due_in(delay);
+    wb.set_due_in(delay, Why::Deadline);
     Some(Run::Within(delay))
 }
 
@@ -171,32 +195,47 @@ fn is_due(wb: &impl Wb) -> bool {
     wb.is_left() && wb.due_in().is_none()
 }
 
-/// Takes the requests, and says how many pages the flusher is to write for them. None if there is none
-/// now, or nothing to look at: the caller does nothing then.
+/// Takes the requests, and says what they come to. None if there is none now, or nothing to look at: the
+/// caller does nothing then.
 ///
 /// They are taken first, so that a request which comes while the pages are written makes another round.
 ///
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
-pub fn consume(wb: &impl Wb) -> Option<i64> {
+pub fn consume(wb: &impl Wb) -> Option<Request> {
     if !wb.test_and_clear_pending() && !is_due(wb) {
         return None;
     }
     // Whichever it was for, the round is for both.
     wb.take_left();
     let pages = wb.dontcache_dirty();
-    (pages > 0 || wb.has_queue()).then_some(pages)
+    (pages > 0 || wb.has_queue()).then(|| Request {
+        pages,
+        why: why(wb),
+    })
+}
+
+/// Why the round begins whose requests were just taken. It is found out afterwards, and for those that
+/// write alone: it is only told. What was left since then may be told to begin for its size.
+fn why(wb: &impl Wb) -> Why {
+    let why = wb.take_why();
+    if wb.due_in().is_none() {
+        why
+    } else {
+        Why::Size
+    }
 }
 
 /// Notes that pages are left, which the caller has counted. If that was noted before, they are due when
 /// those are.
 pub fn leave(wb: &impl Wb) {
     if !wb.test_and_set_left() {
-        wb.set_due_in(if wb.is_stuck() {
+        let delay = if wb.is_stuck() {
             STUCK_MS
         } else {
             wb.delay_ms()
-        });
+        };
+        wb.set_due_in(delay, Why::Left);
     }
 }
 
@@ -246,6 +285,10 @@ mod tests {
         }
     }
 
+    fn pages(request: Option<Request>) -> Option<i64> {
+        request.map(|request| request.pages)
+    }
+
     /// A wb that writes down the order in which it is used.
     #[derive(Default)]
     struct Recorder {
@@ -258,6 +301,7 @@ mod tests {
         kick_at: i64,
         now: Cell<u32>,
         due: Cell<u32>,
+        why: Cell<Why>,
         calls: RefCell<Vec<&'static str>>,
     }
 
@@ -313,8 +357,12 @@ mod tests {
             self.call("clear left");
             self.left.replace(false)
         }
-        fn set_due_in(&self, milliseconds: u32) {
+        fn set_due_in(&self, milliseconds: u32, why: Why) {
             self.due.set(self.now.get() + milliseconds);
+            self.why.set(why);
+        }
+        fn take_why(&self) -> Why {
+            self.why.take()
         }
         fn due_in(&self) -> Option<u32> {
             self.due
@@ -376,7 +424,7 @@ mod tests {
         wb.test_and_set_left();
         assert_eq!(ask(&wb, || false), Some(Run::Now));
         assert!(wb.pending.get());
-        assert_eq!(consume(&wb), Some(100));
+        assert_eq!(pages(consume(&wb)), Some(100));
         assert_eq!(consume(&wb), None);
     }
 
@@ -391,7 +439,7 @@ mod tests {
         assert_eq!(rest(&wb), Some(1));
         wb.pass(1);
         assert!(is_asked_for(&wb));
-        assert_eq!(consume(&wb), Some(99));
+        assert_eq!(pages(consume(&wb)), Some(99));
     }
 
     #[test]
@@ -401,6 +449,32 @@ mod tests {
         wb.calls.take();
         assert_eq!(ask(&wb, || unreachable!()), None);
         assert_eq!(*wb.calls.borrow(), ["order", "pending?", "left?", "about"]);
+    }
+
+    #[test]
+    fn a_round_knows_why_it_begins() {
+        let wb = with(99);
+        let why = || consume(&wb).map(|request| request.why);
+        kick(&wb, || false);
+        assert_eq!(why(), Some(Why::Size));
+        ask(&wb, || false);
+        wb.pass(DELAY_MS);
+        assert_eq!(why(), Some(Why::Deadline));
+        ended(&wb, 99, written(1));
+        wb.pass(DELAY_MS);
+        assert_eq!(why(), Some(Why::Left));
+        // What is due first says why, and a kick before it is.
+        ask(&wb, || false);
+        leave(&wb);
+        wb.pass(DELAY_MS);
+        assert_eq!(why(), Some(Why::Deadline));
+        leave(&wb);
+        kick(&wb, || false);
+        assert_eq!(why(), Some(Why::Size));
+        // That goes for the next one, too.
+        kick(&wb, || false);
+        wb.pass(DELAY_MS);
+        assert_eq!(why(), Some(Why::Size));
     }
 
     #[test]
@@ -433,7 +507,7 @@ mod tests {
     fn the_request_is_taken_before_the_sum_is_read() {
         let wb = with(7);
         wb.pending.set(true);
-        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(pages(consume(&wb)), Some(7));
         assert!(!wb.pending.get());
         assert_eq!(*wb.calls.borrow(), ["clear pending", "clear left", "sum"]);
     }
@@ -449,9 +523,9 @@ mod tests {
     fn a_kick_during_the_round_makes_another() {
         let wb = with(1);
         assert!(kick(&wb, || false));
-        assert_eq!(consume(&wb), Some(1));
+        assert_eq!(pages(consume(&wb)), Some(1));
         assert!(kick(&wb, || false));
-        assert_eq!(consume(&wb), Some(1));
+        assert_eq!(pages(consume(&wb)), Some(1));
         assert_eq!(consume(&wb), None);
     }
 
@@ -467,7 +541,7 @@ mod tests {
         let wb = waiting();
         assert_eq!(rest(&wb), Some(DELAY_MS));
         wb.pass(DELAY_MS);
-        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(pages(consume(&wb)), Some(7));
         assert_eq!(consume(&wb), None);
     }
 
@@ -475,7 +549,7 @@ mod tests {
     fn a_kick_and_what_is_left_make_one_round() {
         let wb = waiting();
         assert!(rest(&wb).is_some() && kick(&wb, || false));
-        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(pages(consume(&wb)), Some(7));
         wb.pass(DELAY_MS);
         assert_eq!(consume(&wb), None);
     }
@@ -506,7 +580,7 @@ mod tests {
         ended(&wb, 7, written(0));
         assert_eq!(rest(&wb), Some(STUCK_MS));
         wb.pass(STUCK_MS);
-        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(pages(consume(&wb)), Some(7));
         ended(&wb, 7, written(1));
         assert_eq!(rest(&wb), Some(DELAY_MS));
     }
@@ -518,7 +592,7 @@ mod tests {
         assert_eq!(ask(&wb, || false), Some(Run::Within(DELAY_MS)));
         assert_eq!(ask(&wb, || false), None);
         wb.pass(DELAY_MS);
-        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(pages(consume(&wb)), Some(7));
     }
 
     #[test]
@@ -533,7 +607,7 @@ mod tests {
         assert_eq!(ask(&wb, || false), None);
         assert_eq!(wb.due_in(), Some(DELAY_MS - 5));
         wb.pass(DELAY_MS);
-        assert_eq!(consume(&wb), Some(100));
+        assert_eq!(pages(consume(&wb)), Some(100));
         ended(&wb, 100, written(1));
         assert_eq!(ask(&wb, || false), Some(Run::Now));
     }
@@ -553,7 +627,7 @@ mod tests {
         let wb = waiting();
         ended(&wb, 7, written(7));
         wb.pass(DELAY_MS);
-        assert_eq!(consume(&wb), Some(7));
+        assert_eq!(pages(consume(&wb)), Some(7));
     }
 
     #[test]

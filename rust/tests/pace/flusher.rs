@@ -106,7 +106,8 @@ impl Running {
             }
             return self.unplug();
         }
-        if let Some(budget) = consume(&self.machine.wb) {
+        if let Some(asked) = consume(&self.machine.wb) {
+            let budget = asked.pages;
             self.machine.look();
             let written = round(self, budget, Purpose::Alone);
             self.unplug();

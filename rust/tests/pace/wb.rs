@@ -3,7 +3,7 @@
 //! A wb of the pace's tests: its bits, its counter, and a clock that is set by hand.
 
 use std::cell::Cell;
-use writeback::kick;
+use writeback::kick::{self, Why};
 
 /// Nanoseconds in a millisecond.
 pub(crate) const MS: u64 = 1_000_000;
@@ -21,6 +21,7 @@ pub(crate) struct Wb {
     left: Cell<bool>,
     stuck: Cell<bool>,
     due: Cell<u64>,
+    why: Cell<Why>,
 }
 
 impl kick::Wb for Wb {
@@ -66,8 +67,13 @@ impl kick::Wb for Wb {
         self.left.replace(false)
     }
 
-    fn set_due_in(&self, milliseconds: u32) {
+    fn set_due_in(&self, milliseconds: u32, why: Why) {
+        self.why.set(why);
         self.due.set(self.now.get() + u64::from(milliseconds) * MS);
+    }
+
+    fn take_why(&self) -> Why {
+        self.why.take()
     }
 
     fn due_in(&self) -> Option<u32> {

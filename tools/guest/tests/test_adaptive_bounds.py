@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ktap
-from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, until, write_dontcache
+from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, trace, until, write_dontcache
 
 FOLDER = DEBUGFS / "adaptive"
 DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 1024, "least_ms": 20, "most_ms": 200}
@@ -24,6 +24,7 @@ GOOD = {
 }
 """The least and the most that each may be beside the others' defaults."""
 
+REASON = re.compile(r"reason=(\w+)")
 WB = re.compile(r"(\S+) (\d+) ms (\d+) KiB (\d+) KiB")
 
 
@@ -99,6 +100,21 @@ def a_wb_shows_its_pace() -> None:
         assert any(int(average) for *_, average in paces), f"no device was looked at: {lines}"
 
 
+def why_a_round_began() -> None:
+    """A page waits; many do not."""
+    with file_system("xfs") as root, opened(root / "file") as fd, trace("writeback/writeback_start") as lines:
+        for size, why in ((4096, "dontcache_deadline"), (16 * MIB, "dontcache")):
+            if core() == "c":
+                why = "dontcache"
+            before = len(lines())
+            write_dontcache(fd, 0, bytes(size))
+            until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+            reasons = [REASON.search(line) for line in lines()[before:]]
+            first = next((found[1] for found in reasons if found and found[1].startswith("dontcache")), "none")
+            assert first == why, f"the first round for {size} bytes began for {first}"
+        os.fsync(fd)
+
+
 def c_has_none() -> None:
     """The files are there, and say what the other core would do."""
     if core() == "rust":
@@ -106,7 +122,7 @@ def c_has_none() -> None:
     assert bounds() == DEFAULTS
 
 
-CASES = (what_can_be_is_taken, what_cannot_be_is_refused, root_alone, a_wb_shows_its_pace, c_has_none)
+CASES = (what_can_be_is_taken, what_cannot_be_is_refused, root_alone, a_wb_shows_its_pace, why_a_round_began, c_has_none)
 
 if __name__ == "__main__":
     ktap.main("adaptive_bounds", [(case.__name__, case) for case in CASES])

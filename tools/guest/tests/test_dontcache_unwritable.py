@@ -31,7 +31,7 @@ def tried_at_leisure() -> None:
         os.sync()
         with trace("writeback/writeback_start") as lines:
             time.sleep(SECONDS)
-            rounds = sum("reason=dontcache" in line for line in lines())
+            rounds = sum("reason=dontcache_left" in line for line in lines())
         assert SECONDS - 3 <= rounds <= SECONDS + 3, f"{rounds} rounds in {SECONDS} s"
         assert counter() == left, f"the counter is {counter()}"
     until(lambda: counter() == (0, 0), 10, f"the counter is {counter()} after unmounting")
