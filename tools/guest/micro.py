@@ -6,8 +6,8 @@ file "micro", names one of the writer's own files. It is dirtied first, for an
 inode that was never dirtied has no writeback domain to count in. The program
 /overwrite works on a fresh ext4 for each block size. What a round of the flusher
 takes is told by the tracepoints of its work. On stdout: one JSON object with the
-core, the kernel's lines "OP INSTRUCTIONS", the program's by block size, and a
-round's by how many other inodes are dirty.
+core, the kernel's lines "OP INSTRUCTIONS", the program's by block size, a round's
+by how many other inodes are dirty, and the longest look of one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ BLOCKS = (4096, 1024)
 TRACING = Path("/sys/kernel/tracing")
 DIRTY = (10, 20_000)
 """Other inodes that are dirty while a round is for one page."""
+INODES, PAGES = 32, 128
+"""Twice as many as the flusher looks at under one hold of the lock of its lists: inodes, and pages of each."""
 ATTEMPTS = 6
 LONGEST_DELAY = 0.25
 """Seconds within which there is a round for a page, whatever the pace of its device: it may wait for 200 ms."""
@@ -88,12 +90,12 @@ def overwrites(block: int) -> list[str]:
     return result.stdout.splitlines()
 
 
-def trace() -> int:
-    """How long the flusher has run since this was called last, in instructions."""
+def runs() -> list[int]:
+    """How long each run of the flusher has taken since this was called last, in instructions."""
     text = (TRACING / "trace").read_text()
     (TRACING / "trace").write_text("")
-    stamps = [(int(stamp), end) for stamp, end in RUN.findall(text)]
-    return sum(stamp if end == "end" else -stamp for stamp, end in stamps)
+    stamps = [int(stamp) for stamp, _ in RUN.findall(text)]
+    return [end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True)]
 
 
 def round_beside(dirty: int) -> int:
@@ -104,24 +106,49 @@ def round_beside(dirty: int) -> int:
         Path(f"{DIRECTORY}/{number}").write_bytes(page)
     with open(f"{DIRECTORY}/page", "w+b", buffering=0) as file:
         for attempt in range(ATTEMPTS):
-            trace()
+            runs()
             os.pwritev(file.fileno(), [page], 0, RWF_DONTCACHE)
             time.sleep(LONGEST_DELAY)
             # The first one has to find a place for the page.
             if attempt:
-                costs.append(trace())
+                costs.append(sum(runs()))
     if not all(costs):
         raise SystemExit("error: the flusher had no round for a page; see its delay in debugfs, adaptive/wbs")
     return min(costs)
 
 
-def rounds() -> dict[int, int]:
-    """The same for each number of inodes."""
+def longest_look() -> int:
+    """What a round costs that looks at as much as it may, and finds nothing to write.
+
+    All of that is under the lock of the flusher's lists, and some more is not. The inodes have had
+    dropbehind pages, which somebody has read meanwhile, and have others that are dirty.
+    """
+    page = bytes(4096)
+    with contextlib.ExitStack() as files:
+        opened = [files.enter_context(open(f"{DIRECTORY}/look{n}", "w+b", buffering=0)) for n in range(INODES)]
+        # A page at a time: the folios are to be small, and many.
+        for file in opened:
+            for number in range(PAGES):
+                os.pwrite(file.fileno(), page, number * len(page))
+        runs()
+        for file in opened:
+            os.pwritev(file.fileno(), [page], PAGES * len(page), RWF_DONTCACHE)
+            os.pread(file.fileno(), len(page), PAGES * len(page))
+        time.sleep(LONGEST_DELAY)
+        return max(runs())
+
+
+def traced() -> None:
+    """Has the flusher's runs traced."""
     subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=False, stderr=subprocess.DEVNULL)
     # Of this clock the trace shows each tick.
     (TRACING / "trace_clock").write_text("x86-tsc")
     for name in ("workqueue_execute_start", "workqueue_execute_end"):
         (TRACING / "events" / "workqueue" / name / "enable").write_text("1")
+
+
+def rounds() -> dict[int, int]:
+    """What a round for one page costs, for each number of inodes."""
     costs = {}
     for dirty in DIRTY:
         with ext4("-N", str(2 * max(DIRTY)), "-E", "lazy_itable_init=0,lazy_journal_init=0"):
@@ -136,7 +163,10 @@ def main() -> int:
         with open(path, "w", encoding="ascii") as file:
             file.write(value)
     overwritten = {block: overwrites(block) for block in BLOCKS}
+    traced()
     found = {"core": read("core").strip(), "overwrite": overwritten, "rounds": rounds()}
+    with ext4():
+        found["look"] = longest_look() if found["core"] == "rust" else None
     found["lines"] = lines + drops()
     print(json.dumps(found))
     return 0

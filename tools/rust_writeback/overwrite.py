@@ -36,6 +36,11 @@ OFFSETS = (*(step * FOLIO // 32 + step % 4 * 5120 for step in range(32)), FOLIO 
 LIMIT = 1.00
 """Rust may cost what C costs, and no more."""
 
+RING_LIMIT = 1.003
+"""The same of io_uring. ext4 takes no buffered write that must not wait, so a thread of the kernel writes, and two
+task switches are counted, too. Of the same write at the start of a folio C takes 8585 instructions on one file
+system and 8609 on the other, without its walk being in it: what is nobody's differs by 0.3 %."""
+
 FLAT = 1.10
 """What a write may cost anywhere in a folio, times what it costs at its start."""
 
@@ -107,9 +112,16 @@ def ratios(figures: Mapping[str, Figures]) -> dict[str, float]:
     return {row: figures["rust"][row] / figures["c"][row] for row in ROWS}
 
 
+def limit(row: str) -> float:
+    """What Rust may cost in a row, times C."""
+    return RING_LIMIT if row.split()[1] == "io_uring" else LIMIT
+
+
 def above(figures: Mapping[str, Figures]) -> list[str]:
     """The rows in which Rust costs more than C."""
-    return [f"{row} {ratio:.3f} (at most {LIMIT:.2f})" for row, ratio in ratios(figures).items() if ratio > LIMIT]
+    return [
+        f"{row} {ratio:.3f} (at most {limit(row):.3f})" for row, ratio in ratios(figures).items() if ratio > limit(row)
+    ]
 
 
 def uneven(figures: Figures) -> list[str]:
@@ -159,7 +171,7 @@ def _calls_table(block: int, figures: Mapping[str, Figures]) -> Table:
             for place in PLACES:
                 row = f"{block} {call} {size} {place}"
                 values = [f"{figures[core][row]:.0f}" for core in CORES]
-                over = "bold red" if found[row] > LIMIT else None
+                over = "bold red" if found[row] > limit(row) else None
                 table.add_row(text, _size(size), place, *values, f"{found[row]:.3f}", style=over)
         table.add_section()
     return table
