@@ -318,7 +318,7 @@ def test_a_finished_benchmark_that_could_not_be_reported_is_not_measured_again(
     ("arguments", "words"),
     [
         (["--mem", "fast"], "--mem fast is no amount"),
-        (["--drive", "floppy"], "--drive floppy: floppy is unknown; give cloud, stream, fast, or limits"),
+        (["--drive", "floppy"], "--drive floppy: 'floppy' is unknown; give cloud, stream, fast, or limits"),
         (["--bps", "1G"], "unrecognized arguments: --bps 1G; allowed: "),
         (["--iops", "600"], "unrecognized arguments: --iops 600; allowed: "),
         (["--pairs", "0"], "--pairs takes 1 or more"),

@@ -62,7 +62,7 @@ def test_a_drive_that_is_none_is_told_in_a_line(text: str, wrong: str) -> None:
     with pytest.raises(Failure) as caught:
         drives.parse(text)
     message = str(caught.value)
-    assert message.startswith(f"--drive {text}: {wrong} is unknown; give cloud, stream, fast, or limits like")
+    assert message.startswith(f"--drive {text}: {wrong!r} is unknown; give cloud, stream, fast, or limits like")
     assert "\n" not in message and caught.value.status == 2
 
 

@@ -119,14 +119,16 @@ def test_arguments_are_words_of_the_shell() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["TARGET=/tmp", "NATIVE=1", "SIM=1"], "SIM NATIVE: a TARGET is measured as it is; give one or the other"),
-        (["NATIVE=1", "SIZE=4"], "SIZE: only for real hardware; give a TARGET or leave it out"),
-        (["DRIVE=fast"], 'DRIVE: make does not know it; options are given like ARGS="--pairs 3"'),
-        (["TARGET=/tmp", "ONLY=tree"], 'ONLY: make does not know it; options are given like ARGS="--pairs 3"'),
+        (["bench", "TARGET=/tmp", "NATIVE=1", "SIM=1"], "SIM NATIVE: a TARGET is measured as it is; give one or the other"),
+        (["bench", "NATIVE=1", "SIZE=4"], "SIZE: only for real hardware; give a TARGET or leave it out"),
+        (["bench", "DRIVE=fast"], 'DRIVE: make does not know it; options are given like ARGS="--pairs 3"'),
+        (["bench", "TARGET=/tmp", "ONLY=tree"], 'ONLY: make does not know it; options are given like ARGS="--pairs 3"'),
+        (["conformance", "CORE=c"], 'CORE: make does not know it; options are given like ARGS="--only no_oops_*"'),
+        (["mutants", "ONLY=walk_*"], 'ONLY: make does not know it; options are given like ARGS="--only kick_*"'),
     ],
 )
 def test_what_would_be_ignored_is_refused(words: list[str], said: str) -> None:
-    command = ["make", "--no-print-directory", "bench", *words]
+    command = ["make", "--no-print-directory", *words]
     done = subprocess.run(command, cwd=PROJECT, env=clean(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"error: {said}")
 

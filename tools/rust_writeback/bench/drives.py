@@ -66,5 +66,5 @@ def parse(text: str) -> Drive:
             limits[name] = value.upper()
     except ValueError:
         known = ", ".join(PROFILES)
-        raise Failure(f"--drive {text}: {part} is unknown; give {known}, or limits like bps=1G,iops=600", 2) from None
+        raise Failure(f"--drive {text}: {part!r} is unknown; give {known}, or limits like bps=1G,iops=600", 2) from None
     return Drive(text, bps=limits.get("bps"), iops=limits.get("iops"))
