@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -103,6 +104,8 @@ def a_wb_shows_its_pace() -> None:
 def why_a_round_began() -> None:
     """A page waits; many do not."""
     with file_system("xfs") as root, opened(root / "file") as fd, trace("writeback/writeback_start") as lines:
+        # What a round has left before is looked at within a second.
+        time.sleep(1.5)
         for size, why in ((4096, "dontcache_deadline"), (16 * MIB, "dontcache")):
             if core() == "c":
                 why = "dontcache"
