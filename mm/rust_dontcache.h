@@ -74,6 +74,9 @@ struct super_block *rust_wb_work_sb(struct wb_writeback_work *work);
 int rust_dontcache_choose_policy(const char *name);
 const char *rust_dontcache_policy_name(void);
 
+/* mm/rust_background.h: for the flusher of @wb, in pages */
+unsigned long rust_wb_background(struct bdi_writeback *wb);
+
 /* mm/rust_filemap_flush.h */
 int rust_filemap_flush_range_nr(struct address_space *mapping, loff_t first,
 				loff_t last, long nr_pages);

@@ -118,17 +118,20 @@ static inline struct rust_tail rust_begin_tail(const struct kiocb *iocb)
 }
 
 /*
- * What was not zeroed leaves at once. A synchronous write syncs its own bytes,
- * and would leave no kick for these.
+ * What was not zeroed leaves within a second, as an end of a file does that may
+ * be appended to. What was is kicked here: the write may be synchronous, and sync
+ * its own bytes alone, or fail.
  */
 static inline void rust_end_tail(struct rust_tail tail)
 {
+	bool zeroed;
+
 	if (!tail.folio)
 		return;
+	zeroed = folio_is_dontcache_dirty(tail.folio);
 	folio_end_dropbehind(tail.folio);
 	folio_put(tail.folio);
-	if (iocb_is_dsync(tail.iocb) &&
-	    !static_branch_unlikely(&rust_writeback_policy_key))
+	if (zeroed && !static_branch_unlikely(&rust_writeback_policy_key))
 		rust_dontcache_kick(tail.iocb->ki_filp->f_mapping);
 }
 

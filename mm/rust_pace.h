@@ -18,7 +18,7 @@ struct rust_pace {
 	unsigned long	writes;
 	unsigned long	sectors;
 	unsigned int	average;	/* of what it wrote before, in KiB */
-	unsigned int	why;		/* a round begins when that is due */
+	unsigned int	why;		/* the next round begins */
 };
 
 /* Why a round began, as tracepoints tell it; "dontcache" is for its size. */

@@ -277,13 +277,18 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
-    fn set_due_in(&self, milliseconds: u32, why: Why) {
-        WbPace::of(self).set_due_in(milliseconds, why);
+    fn set_due_in(&self, milliseconds: u32) {
+        WbPace::of(self).set_due_in(milliseconds);
     }
 
     #[inline(always)]
-    fn take_why(&self) -> Why {
-        WbPace::of(self).take_why()
+    fn set_why(&self, why: Why) {
+        WbPace::of(self).set_why(why);
+    }
+
+    #[inline(always)]
+    fn why(&self) -> Why {
+        WbPace::of(self).why()
     }
 
     #[inline(always)]

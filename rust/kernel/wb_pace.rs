@@ -181,28 +181,32 @@ impl<'a> WbPace<'a> {
         self.fields().delay.load(Relaxed)
     }
 
-    /// Notes that what is left is due in so many milliseconds, and why a round begins then.
+    /// Notes that what is left is due in so many milliseconds.
     #[inline]
-    pub fn set_due_in(self, milliseconds: u32, why: Why) {
+    pub fn set_due_in(self, milliseconds: u32) {
         let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
         self.fields().due.store(due, Relaxed);
-        self.fields().why.store(why as u32, Relaxed);
-    }
-
-    /// Takes the note of why a round begins when that is due.
-    pub fn take_why(self) -> Why {
-        let why = self.fields().why.load(Relaxed);
-        self.fields().why.store(Why::Size as u32, Relaxed);
-        [Why::Deadline, Why::Left]
-            .into_iter()
-            .find(|known| *known as u32 == why)
-            .unwrap_or(Why::Size)
     }
 
     /// In how many milliseconds that is. None if it is now.
     #[inline]
     pub fn due_in(self) -> Option<u32> {
         until(self.fields().due.load(Relaxed))
+    }
+
+    /// Notes why the next round begins.
+    #[inline]
+    pub fn set_why(self, why: Why) {
+        self.fields().why.store(why as u32, Relaxed);
+    }
+
+    /// Why the round begins that was asked for last.
+    pub fn why(self) -> Why {
+        let why = self.fields().why.load(Relaxed);
+        [Why::Deadline, Why::Left]
+            .into_iter()
+            .find(|known| *known as u32 == why)
+            .unwrap_or(Why::Size)
     }
 
     /// One more inode has pages that wait. Under the lock of the wb's lists.
@@ -256,9 +260,8 @@ impl<'a> WbPace<'a> {
         // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at any time.
         let bandwidth =
             unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
-        let (mut background, mut limit) = (0, 0);
-        // SAFETY: Both are ours to be written.
-        unsafe { bindings::global_dirty_limits(&mut background, &mut limit) };
+        // SAFETY: The wb is live, and the caller promises its flusher's context, without a lock.
+        let background = unsafe { bindings::rust_wb_background(self.0.as_raw()) };
         self.set_kick_at(
             pace.kick_at(&bounds, bandwidth as u64, background as u64),
             dirty.saturating_sub(self.0.about_dirty()),

@@ -124,9 +124,11 @@ impl Wb for Model {
     }
 
     /// The flusher runs when it is due: there is no other time.
-    fn set_due_in(&self, _milliseconds: u32, _why: Why) {}
+    fn set_due_in(&self, _milliseconds: u32) {}
 
-    fn take_why(&self) -> Why {
+    fn set_why(&self, _why: Why) {}
+
+    fn why(&self) -> Why {
         Why::Left
     }
 

@@ -30,6 +30,8 @@ DIRTY = (10, 20_000)
 """Other inodes that are dirty while a round is for one page."""
 INODES, PAGES = 32, 128
 """Twice as many as the flusher looks at under one hold of the lock of its lists: inodes, and pages of each."""
+APART = 64 * 4096
+"""Bytes from page to page: each is in a node of its own."""
 ATTEMPTS = 6
 LONGEST_DELAY = 0.25
 """Seconds within which there is a round for a page, whatever the pace of its device: it may wait for 200 ms."""
@@ -126,14 +128,14 @@ def longest_look() -> int:
     page = bytes(4096)
     with contextlib.ExitStack() as files:
         opened = [files.enter_context(open(f"{DIRECTORY}/look{n}", "w+b", buffering=0)) for n in range(INODES)]
-        # A page at a time: the folios are to be small, and many.
+        # Small folios, and each as far from the next as the index can make dearer.
         for file in opened:
             for number in range(PAGES):
-                os.pwrite(file.fileno(), page, number * len(page))
+                os.pwrite(file.fileno(), page, number * APART)
         runs()
         for file in opened:
-            os.pwritev(file.fileno(), [page], PAGES * len(page), RWF_DONTCACHE)
-            os.pread(file.fileno(), len(page), PAGES * len(page))
+            os.pwritev(file.fileno(), [page], PAGES * APART, RWF_DONTCACHE)
+            os.pread(file.fileno(), len(page), PAGES * APART)
         time.sleep(LONGEST_DELAY)
         return max(runs())
 

@@ -74,11 +74,14 @@ pub trait Wb {
     /// Takes that note, and says whether there was one. A full barrier if there was.
     fn take_left(&self) -> bool;
 
-    /// Notes when what is left is due, in so many milliseconds, and why a round begins then.
-    fn set_due_in(&self, milliseconds: u32, why: Why);
+    /// Notes when what is left is due: in so many milliseconds.
+    fn set_due_in(&self, milliseconds: u32);
 
-    /// Takes the note of why a round begins when that is due: the next one begins for its size.
-    fn take_why(&self) -> Why;
+    /// Notes why the next round begins. It is for tracing alone, and unordered.
+    fn set_why(&self, why: Why);
+
+    /// Why the round begins that was asked for last.
+    fn why(&self) -> Why;
 
     /// In how many milliseconds that is. None if it is due now.
     fn due_in(&self) -> Option<u32>;
@@ -148,10 +151,19 @@ pub fn ask(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> 
         return None;
     }
     if !wb.is_stuck() && wb.about_dirty() >= wb.kick_at() {
-        let asks = (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending();
-        return asks.then_some(Run::Now);
+        return ask_now(wb, has_dirty_pages).then_some(Run::Now);
     }
     wait(wb, has_dirty_pages)
+}
+
+/// Makes a request pending, if there is anything to be written. True if that was not before.
+#[inline(always)]
+fn ask_now(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
+    let asks = (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending();
+    if asks {
+        wb.set_why(Why::Size);
+    }
+    asks
 }
 
 /// The rest of [`ask`] for the first page that is to wait, and for each while others cannot be
@@ -165,7 +177,8 @@ fn wait(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
     if wb.test_and_set_left() && (!wb.is_stuck() || soon()) {
         return None;
     }
-    wb.set_due_in(delay, Why::Deadline);
+    wb.set_due_in(delay);
+    wb.set_why(Why::Deadline);
     Some(Run::Within(delay))
 }
 
@@ -179,7 +192,7 @@ fn wait(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
 #[inline(always)]
 pub fn kick(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
     wb.order_after_dirtying();
-    !wb.is_pending() && (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending()
+    !wb.is_pending() && ask_now(wb, has_dirty_pages)
 }
 
 /// Whether the flusher is asked for a round now. Two looks at bits: this is what it costs work on a
@@ -211,19 +224,8 @@ pub fn consume(wb: &impl Wb) -> Option<Request> {
     let pages = wb.dontcache_dirty();
     (pages > 0 || wb.has_queue()).then(|| Request {
         pages,
-        why: why(wb),
+        why: wb.why(),
     })
-}
-
-/// Why the round begins whose requests were just taken. It is found out afterwards, and for those that
-/// write alone: it is only told. What was left since then may be told to begin for its size.
-fn why(wb: &impl Wb) -> Why {
-    let why = wb.take_why();
-    if wb.due_in().is_none() {
-        why
-    } else {
-        Why::Size
-    }
 }
 
 /// Notes that pages are left, which the caller has counted. If that was noted before, they are due when
@@ -235,7 +237,8 @@ pub fn leave(wb: &impl Wb) {
         } else {
             wb.delay_ms()
         };
-        wb.set_due_in(delay, Why::Left);
+        wb.set_due_in(delay);
+        wb.set_why(Why::Left);
     }
 }
 
@@ -244,25 +247,29 @@ pub fn leave(wb: &impl Wb) {
 /// What it leaves is for the next one, even if that comes before the flusher rests. What was counted
 /// and not found may be of an inode that somebody has dirtied and not put into a list yet: nobody
 /// else need ever ask for it.
+///
+/// Where nothing was counted there is nothing to leave, though inodes wait: they have had dropbehind
+/// pages, and others are dirty. Whoever has counted a page that the sum lacks asks after that.
 #[inline(always)]
 pub fn ended(wb: &impl Wb, budget: i64, written: Written) {
-    let queue = wb.has_queue();
-    wb.set_stuck(!written.progress && (budget > 0 || queue));
-    if budget > written.pages || queue {
+    let counted = budget > 0;
+    wb.set_stuck(counted && !written.progress);
+    if counted && (budget > written.pages || wb.has_queue()) {
         leave(wb);
     }
 }
 
 /// The flusher is about to rest: in how many milliseconds it has to run again, if something is left,
-/// or inodes wait that may have dirty dropbehind pages. A page may have been locked or its inode busy,
-/// and nobody need ever write to it again. Where DONTCACHE is not used nothing is counted for that.
+/// or inodes wait that have dirty dropbehind pages. A page may have been locked or its inode busy,
+/// and nobody need ever write to it again. Where DONTCACHE is not used nothing is summed for that.
 ///
 /// No C counterpart: there such pages wait for periodic writeback.
 #[inline(always)]
 pub fn rest(wb: &impl Wb) -> Option<u32> {
     if !wb.is_left() {
         // A rescuer may have left a request alone, and have queued the inodes for other work.
-        if !wb.has_queue() && !wb.is_pending() {
+        let waits = wb.has_queue() && wb.dontcache_dirty() > 0;
+        if !waits && !wb.is_pending() {
             wb.set_stuck(false);
             return None;
         }
@@ -357,12 +364,14 @@ mod tests {
             self.call("clear left");
             self.left.replace(false)
         }
-        fn set_due_in(&self, milliseconds: u32, why: Why) {
+        fn set_due_in(&self, milliseconds: u32) {
             self.due.set(self.now.get() + milliseconds);
+        }
+        fn set_why(&self, why: Why) {
             self.why.set(why);
         }
-        fn take_why(&self) -> Why {
-            self.why.take()
+        fn why(&self) -> Why {
+            self.why.get()
         }
         fn due_in(&self) -> Option<u32> {
             self.due
@@ -463,17 +472,13 @@ mod tests {
         ended(&wb, 99, written(1));
         wb.pass(DELAY_MS);
         assert_eq!(why(), Some(Why::Left));
-        // What is due first says why, and a kick before it is.
+        // Who was first says why, and who asks for a round at once.
         ask(&wb, || false);
         leave(&wb);
         wb.pass(DELAY_MS);
         assert_eq!(why(), Some(Why::Deadline));
         leave(&wb);
         kick(&wb, || false);
-        assert_eq!(why(), Some(Why::Size));
-        // That goes for the next one, too.
-        kick(&wb, || false);
-        wb.pass(DELAY_MS);
         assert_eq!(why(), Some(Why::Size));
     }
 
@@ -613,13 +618,23 @@ mod tests {
     }
 
     #[test]
-    fn inodes_that_have_nothing_are_looked_at_at_leisure() {
+    fn inodes_that_have_nothing_are_left_to_others() {
         let wb = Recorder {
             queue: true,
             ..with(0)
         };
         ended(&wb, 0, written(0));
-        assert_eq!(rest(&wb), Some(STUCK_MS));
+        assert_eq!(rest(&wb), None);
+        assert!(!wb.stuck.get() && !wb.left.get());
+    }
+
+    #[test]
+    fn inodes_that_nobody_has_asked_for_are_looked_at() {
+        let wb = Recorder {
+            queue: true,
+            ..with(1)
+        };
+        assert_eq!(rest(&wb), Some(DELAY_MS));
     }
 
     #[test]

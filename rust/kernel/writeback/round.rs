@@ -26,7 +26,7 @@ pub const INODES: usize = 16;
 
 /// Dirty folios of an inode that are looked at in search of one that is dropbehind. With more than
 /// these, the inode is believed to have one.
-pub const LOOKS: usize = 48;
+pub const LOOKS: usize = 24;
 
 /// Times in a row that nothing of what was queued could be written, before a round rests.
 pub const FRUITLESS: usize = 32;
@@ -171,8 +171,7 @@ fn queue(lists: &mut impl Lists) -> Queued {
 /// round begins, so that a writer who goes on does not keep the flusher. Returns how many it has
 /// written, and whether that was any, or the next one may write what this one has not come to.
 ///
-/// With a budget of nothing it only releases inodes that have nothing to be written: those that may have
-/// something are looked at again at leisure, for their ordinary pages wait for somebody else.
+/// With a budget of nothing it only releases inodes that have nothing to be written.
 pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> Written {
     let mut left = budget.max(0);
     let mut fruitless = 0;
@@ -201,7 +200,7 @@ pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> Writt
             let pages = budget.max(0).saturating_sub(left);
             return Written {
                 pages,
-                progress: pages > 0 || budget > 0 && queued.more && fruitless < FRUITLESS,
+                progress: pages > 0 || queued.more && fruitless < FRUITLESS,
             };
         }
     }

@@ -67,13 +67,16 @@ impl kick::Wb for Wb {
         self.left.replace(false)
     }
 
-    fn set_due_in(&self, milliseconds: u32, why: Why) {
+    fn set_why(&self, why: Why) {
         self.why.set(why);
+    }
+
+    fn set_due_in(&self, milliseconds: u32) {
         self.due.set(self.now.get() + u64::from(milliseconds) * MS);
     }
 
-    fn take_why(&self) -> Why {
-        self.why.take()
+    fn why(&self) -> Why {
+        self.why.get()
     }
 
     fn due_in(&self) -> Option<u32> {

@@ -12,7 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ktap
-from dontcache import DEBUGFS, MIB, core, counter, file_system, opened, trace, until, write_dontcache
+from dontcache import (
+    DEBUGFS,
+    MIB,
+    cgroup,
+    core,
+    counter,
+    file_system,
+    in_cgroup,
+    opened,
+    trace,
+    until,
+    write_dontcache,
+)
 
 FOLDER = DEBUGFS / "adaptive"
 DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 1024, "least_ms": 20, "most_ms": 200}
@@ -101,6 +113,26 @@ def a_wb_shows_its_pace() -> None:
         assert any(int(average) for *_, average in paces), f"no device was looked at: {lines}"
 
 
+def a_small_group_kicks_early() -> None:
+    """A quarter of what its own background limit is, and not of the system's."""
+    if core() == "c":
+        raise ktap.Skip("the C core has no pace")
+    with file_system("ext4") as root, cgroup("small") as group:
+        (group / "memory.max").write_text(str(48 * MIB))
+
+        def write() -> None:
+            with opened(root / "file") as fd:
+                for offset in range(0, 32 * MIB, MIB):
+                    write_dontcache(fd, offset, bytes(MIB))
+
+        in_cgroup(group, write)
+        until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+        found = filter(None, map(WB.fullmatch, (FOLDER / "wbs").read_text().splitlines()))
+        kick_at = sorted(int(wb[3]) for wb in found)
+        assert 0 < kick_at[0] < DEFAULTS["least_kib"] <= kick_at[-1], f"they kick at {kick_at} KiB"
+        os.sync()
+
+
 def why_a_round_began() -> None:
     """A page waits; many do not."""
     with file_system("xfs") as root, opened(root / "file") as fd, trace("writeback/writeback_start") as lines:
@@ -125,7 +157,7 @@ def c_has_none() -> None:
     assert bounds() == DEFAULTS
 
 
-CASES = (what_can_be_is_taken, what_cannot_be_is_refused, root_alone, a_wb_shows_its_pace, why_a_round_began, c_has_none)
+CASES = (what_can_be_is_taken, what_cannot_be_is_refused, root_alone, a_wb_shows_its_pace, a_small_group_kicks_early, why_a_round_began, c_has_none)
 
 if __name__ == "__main__":
     ktap.main("adaptive_bounds", [(case.__name__, case) for case in CASES])
