@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The page of promises says what the rows say."""
+
+from __future__ import annotations
+
+from rust_writeback import promises
+from rust_writeback.conformance import Row
+from rust_writeback.mutants import Listed, Mutant
+
+MUTANT = Mutant("stays", "what is read leaves", "file", "find", "replace", ("second",))
+
+
+def test_the_page_is_not_older_than_the_rows() -> None:
+    assert promises.PAGE.read_text() == promises.current(), f"make it anew: {promises.COMMAND}"
+
+
+def test_a_row_is_told_with_what_breaks_it() -> None:
+    rows = [
+        Row("first", "no oops", "Nothing", breaks_c=True),
+        Row("second", "no oops", "All"),
+        Row("third", "other", "More"),
+    ]
+    said = promises.page(rows, Listed({"stays": MUTANT}, {"third": "no idea"})).splitlines()
+    assert "| `first` | Nothing | C |" in said
+    assert "| `second` | All | a core without: what is read leaves |" in said
+    assert "| `third` | More | nothing yet: no idea |" in said
+    assert [line for line in said if line.startswith("## ")] == ["## No oops", "## Other"]
