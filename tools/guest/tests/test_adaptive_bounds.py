@@ -136,11 +136,11 @@ def a_small_group_kicks_early() -> None:
 def why_a_round_began() -> None:
     """A page waits; many do not."""
     with file_system("xfs") as root, opened(root / "file") as fd, trace("writeback/writeback_start") as lines:
-        # What a round has left before is looked at within a second.
-        time.sleep(1.5)
         for size, why in ((4096, "dontcache_deadline"), (16 * MIB, "dontcache")):
             if core() == "c":
                 why = "dontcache"
+            # What a round has left before is looked at within a second, which would be the reason of the next.
+            time.sleep(1.5)
             before = len(lines())
             write_dontcache(fd, 0, bytes(size))
             until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
