@@ -4,10 +4,11 @@
 The kernel's works on a real inode: a file descriptor's number, written to the
 file "micro", names one of the writer's own files. It is dirtied first, for an
 inode that was never dirtied has no writeback domain to count in. The program
-/overwrite works on a fresh ext4 for each block size. What a round of the flusher
+/share/overwrite works on a fresh ext4 for each block size. What a round of the flusher
 takes is told by the tracepoints of its work. On stdout: one JSON object with the
 core, the kernel's lines "OP INSTRUCTIONS", the program's by block size, a round's
-by how many other inodes are dirty, and the longest look of one.
+by how many other inodes are dirty, and with the Rust core the longest look of one
+and what it takes for many files that are dirty when it begins.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ BLOCKS = (4096, 1024)
 TRACING = Path("/sys/kernel/tracing")
 DIRTY = (10, 20_000)
 """Other inodes that are dirty while a round is for one page."""
+FILES = (2_000, 20_000)
+"""Inodes with a page each that are all dirty when their round begins."""
+PATIENT = {"most_kib": 1 << 20, "least_kib": 1 << 20, "most_ms": 5_000, "least_ms": 5_000}
+"""The bounds of the adaptive policy that let them gather, in the order in which each is valid."""
 INODES, PAGES = 32, 128
 """Twice as many as the flusher looks at under one hold of the lock of its lists: inodes, and pages of each."""
 APART = 64 * 4096
@@ -88,7 +93,7 @@ def overwrites(block: int) -> list[str]:
     """Overwrite files on an ext4 with such blocks."""
     # All is initialised at once: nothing is left for a thread of the kernel.
     with ext4("-b", str(block), "-E", "lazy_itable_init=0,lazy_journal_init=0"):
-        result = subprocess.run(["/overwrite", DIRECTORY], check=True, stdout=subprocess.PIPE, text=True)
+        result = subprocess.run(["/share/overwrite", DIRECTORY], check=True, stdout=subprocess.PIPE, text=True)
     return result.stdout.splitlines()
 
 
@@ -117,6 +122,45 @@ def round_beside(dirty: int) -> int:
     if not all(costs):
         raise SystemExit("error: the flusher had no round for a page; see its delay in debugfs, adaptive/wbs")
     return min(costs)
+
+
+@contextlib.contextmanager
+def patient() -> Iterator[None]:
+    """The flusher has a round for what waits for as long as may be, and for nothing else."""
+    before = {name: read(f"adaptive/{name}") for name in PATIENT}
+    for name, value in PATIENT.items():
+        Path(f"{DEBUGFS}/adaptive/{name}").write_text(str(value))
+    try:
+        yield
+    finally:
+        for name in reversed(PATIENT):
+            Path(f"{DEBUGFS}/adaptive/{name}").write_text(before[name])
+
+
+def files_at_once(count: int) -> int:
+    """What the flusher takes for so many files of a page that are all dirty when their round begins."""
+    page = bytes(4096)
+    paths = [Path(f"{DIRECTORY}/{number}") for number in range(count)]
+    for path in paths:
+        path.write_bytes(page)
+    os.sync()
+    # What is cached would not become dropbehind.
+    Path("/proc/sys/vm/drop_caches").write_text("1")
+    with patient(), open(f"{DIRECTORY}/first", "w+b", buffering=0) as first:
+        # The pace of a device follows its bounds with its next round. A timer of so long may be late by a tenth.
+        rounds_are_over = 1.2 * PATIENT["most_ms"] / 1000
+        os.pwritev(first.fileno(), [page], 0, RWF_DONTCACHE)
+        time.sleep(rounds_are_over)
+        runs()
+        for path in paths:
+            with path.open("r+b", buffering=0) as file:
+                os.pwritev(file.fileno(), [page], 0, RWF_DONTCACHE)
+        if f" {count} {count}\n" not in read("dontcache_dirty"):
+            raise SystemExit(f"error: not {count} pages are dirty: {read('dontcache_dirty')}")
+        time.sleep(rounds_are_over)
+        if re.search(r" [1-9]\d* \d+$", read("dontcache_dirty"), re.MULTILINE):
+            raise SystemExit(f"error: some of {count} pages stay dirty: {read('dontcache_dirty')}")
+        return sum(runs())
 
 
 def longest_look() -> int:
@@ -158,6 +202,15 @@ def rounds() -> dict[int, int]:
     return costs
 
 
+def files() -> dict[int, int]:
+    """What a kick for that many files costs."""
+    costs = {}
+    for count in FILES:
+        with ext4("-N", str(2 * max(FILES)), "-E", "lazy_itable_init=0,lazy_journal_init=0"):
+            costs[count] = files_at_once(count)
+    return costs
+
+
 def main() -> int:
     """Measure, print."""
     lines = operations()
@@ -167,8 +220,10 @@ def main() -> int:
     overwritten = {block: overwrites(block) for block in BLOCKS}
     traced()
     found = {"core": read("core").strip(), "overwrite": overwritten, "rounds": rounds()}
-    with ext4():
-        found["look"] = longest_look() if found["core"] == "rust" else None
+    if found["core"] == "rust":
+        with ext4():
+            found["look"] = longest_look()
+        found["files"] = files()
     found["lines"] = lines + drops()
     print(json.dumps(found))
     return 0

@@ -45,6 +45,9 @@ LEAVE_OUT = re.compile(
     re.VERBOSE,
 )
 
+SHARE = "share"
+"""Where a guest finds a folder of the host, or the programs that are in its initramfs instead."""
+
 FOLDERS = "dev proc sys run tmp root mnt share var var/tmp etc usr usr/local usr/local/bin".split()
 UUID = "52555354-5752-4954-4542-41434b000000"
 
@@ -239,7 +242,8 @@ def write_initramfs(
                 output.write(chunk)
     entries = [archive.file("init", INIT, 0o755)]
     for program in programs:
-        entries += archive.tree(program) if program.is_dir() else [archive.file(program.name, program, 0o755)]
+        alone = archive.file(f"{SHARE}/{program.name}", program, 0o755)
+        entries += archive.tree(program, SHARE) if program.is_dir() else [alone]
     entries += [archive.file("command", b"".join(os.fsencode(word) + b"\0" for word in command))]
     variables = sorted(f"{name}={value}" for name, value in environment.items())
     entries += [archive.file("environment", b"".join(os.fsencode(line) + b"\0" for line in variables))]

@@ -67,6 +67,11 @@ ROUNDS = ("10", "20000")
 ROUND_LIMIT = 1.10
 """How much more it may cost beside many than beside few: it does not look at them."""
 
+FILES = ("2000", "20000")
+"""Files with a page each that are all dirty when their round begins."""
+FILES_LIMIT = 11.0
+"""How much more the many may cost the flusher than the few."""
+
 LOOK_LIMIT = 100_000
 """Instructions for which the lock of the flusher's lists may be held: less than a look that finds nothing costs."""
 
@@ -94,6 +99,7 @@ class Measured:
     overwrites: dict[str, float]
     rounds: dict[str, float]
     look: float | None
+    files: dict[str, float]
 
 
 def parse(output: bytes, core: str) -> Measured:
@@ -104,6 +110,7 @@ def parse(output: bytes, core: str) -> Measured:
         outputs = {str(block): [str(line) for line in said] for block, said in document["overwrite"].items()}
         rounds = {dirty: float(document["rounds"][dirty]) for dirty in ROUNDS}
         look = float(document["look"]) if core == "rust" else None
+        files = {count: float(document["files"][count]) for count in FILES} if core == "rust" else {}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Failure(f"the micro-benchmark of the {core} core said nothing; see the newest log in build/log") from None
     if active != core:
@@ -112,9 +119,9 @@ def parse(output: bytes, core: str) -> Measured:
     missing = [name for name in FIGURES if figures.get(name, 0) <= 0]
     if missing:
         raise Failure(f"the micro-benchmark of the {core} core lacks {', '.join(missing)}; nothing is reported")
-    if min(rounds.values()) <= 0 or look == 0:
+    if min([*rounds.values(), *files.values()]) <= 0 or look == 0:
         raise Failure(f"the flusher of the {core} core had no round; nothing is reported")
-    return Measured(figures, overwrite.parse(outputs, core), rounds, look)
+    return Measured(figures, overwrite.parse(outputs, core), rounds, look, files)
 
 
 def _figures(lines: Iterable[str]) -> Iterable[tuple[str, float]]:
@@ -171,6 +178,7 @@ def judge(
     overwrites: Mapping[str, overwrite.Figures],
     rounds: Mapping[str, float],
     look: float,
+    files: Mapping[str, float],
 ) -> None:
     """Raise if Rust costs more than C, holds a lock for long, or cares where a write lands or who else is dirty."""
     above = [
@@ -193,6 +201,11 @@ def judge(
         complaints.append(
             f"with Rust a round for one page costs {many / few:.2f} times as much beside {ROUNDS[1]} dirty inodes"
             f" as beside {ROUNDS[0]}; the limit is {ROUND_LIMIT:.2f}"
+        )
+    some, all_of_them = (files[count] for count in FILES)
+    if all_of_them > some * FILES_LIMIT:
+        complaints.append(
+            f"{FILES[1]} files at once cost {all_of_them / some:.1f} times what {FILES[0]} do; the limit is {FILES_LIMIT}"
         )
     if look > LOOK_LIMIT:
         complaints.append(f"a look at the flusher's lists takes {look:.0f} instructions; the limit is {LOOK_LIMIT}")
@@ -227,10 +240,13 @@ def main(arguments: list[str]) -> int:
     console.print(f"Instructions of a round that looks at all it may and writes nothing: {look:.0f}\n")
     document = {"format": 1, "unit": "instructions per operation", "setup": setup, "figures": figures}
     document |= {"ratios": ratios(figures), "overwrite": overwrite.document(overwrites), "rounds": rounds}
-    document |= {"look": look}
+    files = measured["rust"].files
+    told = ", ".join(f"{cost / 1e6:.1f} million for {count}" for count, cost in files.items())
+    console.print(f"Instructions of the flusher for files of a page that are all dirty when their round begins: {told}\n")
+    document |= {"look": look, "files": files}
     write_whole(options.report / "overwrite.svg", XML + overwrite.plot(overwrites))
     write_whole(options.report / "micro.json", json.dumps(document, indent=1) + "\n")
-    judge(figures, overwrites, rounds["rust"], look)
+    judge(figures, overwrites, rounds["rust"], look, files)
     return 0
 
 

@@ -14,6 +14,10 @@ from rust_writeback import kernel, micro, overwrite, vm
 from rust_writeback.errors import Failure
 
 
+OF_RUST = {"look": 1000, "files": dict(zip(micro.FILES, (1000, 10_000), strict=True))}
+"""What only the Rust core is asked."""
+
+
 def document(core: str = "rust") -> dict[str, Any]:
     """What the guest's driver says when all is well, and everything costs 1000."""
     outputs: dict[str, list[str]] = {str(block): [f"block {block}"] for block in overwrite.BLOCKS}
@@ -21,10 +25,11 @@ def document(core: str = "rust") -> dict[str, Any]:
         block, name = row.split(" ", 1)
         outputs[block].append(f"{name} 1000")
     lines = [f"{name} 50" for name in micro.FIGURES]
-    return {"core": core, "lines": lines, "overwrite": outputs, "rounds": dict.fromkeys(micro.ROUNDS, 1000), "look": 1000}
+    return {"core": core, "lines": lines, "overwrite": outputs, "rounds": dict.fromkeys(micro.ROUNDS, 1000), **OF_RUST}
 
 
 ROUNDS = dict.fromkeys(micro.ROUNDS, 1000.0)
+AT_ONCE = dict(zip(micro.FILES, (1000.0, 10_000.0), strict=True))
 
 
 def parse(said: Any, core: str = "rust") -> micro.Measured:
@@ -112,34 +117,34 @@ def test_a_cost_is_a_number(value: str) -> None:
 
 
 def test_equal_and_flat_is_good() -> None:
-    micro.judge(operations(), both(), ROUNDS, 1000)
-    micro.judge(operations(49), both({"4096 order 9 end": 999}), ROUNDS, 1000)
+    micro.judge(operations(), both(), ROUNDS, 1000, AT_ONCE)
+    micro.judge(operations(49), both({"4096 order 9 end": 999}), ROUNDS, 1000, AT_ONCE)
 
 
 def test_a_dearer_operation_is_named() -> None:
     with pytest.raises(Failure, match=r"than C: .*account_dirtied 1\.020") as caught:
-        micro.judge(operations(51), both(), ROUNDS, 1000)
+        micro.judge(operations(51), both(), ROUNDS, 1000, AT_ONCE)
     assert "place" not in str(caught.value)
 
 
 def test_each_operation_has_its_own_limit() -> None:
     figures = operations()
     figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.05
-    micro.judge(figures, both(), ROUNDS, 1000)
+    micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE)
     figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.07
     with pytest.raises(Failure, match=r"than C: bio_first_in_a_while 1\.070 \(at most 1\.06\)$"):
-        micro.judge(figures, both(), ROUNDS, 1000)
+        micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE)
 
 
 def test_the_switches_of_io_uring_may_differ_a_little() -> None:
-    micro.judge(operations(), both({"4096 io_uring 1024 start": 1002}), ROUNDS, 1000)
+    micro.judge(operations(), both({"4096 io_uring 1024 start": 1002}), ROUNDS, 1000, AT_ONCE)
     with pytest.raises(Failure, match="than C: 4096 io_uring 1024 start 1.004"):
-        micro.judge(operations(), both({"4096 io_uring 1024 start": 1004}), ROUNDS, 1000)
+        micro.judge(operations(), both({"4096 io_uring 1024 start": 1004}), ROUNDS, 1000, AT_ONCE)
 
 
 def test_a_dearer_row_is_named() -> None:
     with pytest.raises(Failure, match=r"than C: 1024 writev 10240 middle 1\.001 \(at most 1\.000\)$") as caught:
-        micro.judge(operations(), both({"1024 writev 10240 middle": 1001}), ROUNDS, 1000)
+        micro.judge(operations(), both({"1024 writev 10240 middle": 1001}), ROUNDS, 1000, AT_ONCE)
     assert "place" not in str(caught.value)
 
 
@@ -148,21 +153,21 @@ def test_a_dearer_place_is_named(row: str) -> None:
     figures = both()
     figures["c"][row] = figures["rust"][row] = 1101
     with pytest.raises(Failure, match=f"place: {row} 1.10;") as caught:
-        micro.judge(operations(), figures, ROUNDS, 1000)
+        micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE)
     assert "than C" not in str(caught.value)
     figures["c"][row] = figures["rust"][row] = 1100
-    micro.judge(operations(), figures, ROUNDS, 1000)
+    micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE)
 
 
 def test_c_may_be_uneven() -> None:
     figures = both()
     figures["c"]["4096 order 9 end"] = 20000
-    micro.judge(operations(), figures, ROUNDS, 1000)
+    micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE)
 
 
 def test_both_rules_are_told() -> None:
     with pytest.raises(Failure, match=r"than C: 4096 order 9 end 20\.000 \(at most 1\.000\); .*place: 4096 order 9 end 20\.00;"):
-        micro.judge(operations(), both({"4096 order 9 end": 20000}), ROUNDS, 1000)
+        micro.judge(operations(), both({"4096 order 9 end": 20000}), ROUNDS, 1000, AT_ONCE)
 
 
 def test_the_tables_hold_every_call_and_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,9 +219,9 @@ def test_the_command_writes_all_then_judges(
 
 def test_a_round_that_looks_at_others_is_told() -> None:
     few, many = micro.ROUNDS
-    micro.judge(operations(), both(), {few: 1000, many: 1100}, 1000)
+    micro.judge(operations(), both(), {few: 1000, many: 1100}, 1000, AT_ONCE)
     with pytest.raises(Failure, match=r"1\.11 times as much beside 20000 dirty inodes as beside 10"):
-        micro.judge(operations(), both(), {few: 1000, many: 1110}, 1000)
+        micro.judge(operations(), both(), {few: 1000, many: 1110}, 1000, AT_ONCE)
 
 
 def test_no_round_is_no_cheap_round() -> None:
@@ -225,9 +230,9 @@ def test_no_round_is_no_cheap_round() -> None:
 
 
 def test_a_lock_that_is_held_for_long_is_told() -> None:
-    micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT)
+    micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT, AT_ONCE)
     with pytest.raises(Failure, match="lists takes 100001 instructions; the limit is 100000$"):
-        micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT + 1)
+        micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT + 1, AT_ONCE)
 
 
 @pytest.mark.parametrize("look", [0, None, "long"])
@@ -235,3 +240,15 @@ def test_a_look_of_rust_is_told(look: Any) -> None:
     with pytest.raises(Failure, match="had no round|said nothing"):
         parse(document() | {"look": look})
     assert parse(document("c") | {"look": None}, "c").look is None
+
+
+def test_many_files_that_cost_more_than_their_number_are_told() -> None:
+    few, many = micro.FILES
+    micro.judge(operations(), both(), ROUNDS, 1000, {few: 1000, many: 11_000})
+    with pytest.raises(Failure, match=r"20000 files at once cost 11\.1 times what 2000 do; the limit is 11"):
+        micro.judge(operations(), both(), ROUNDS, 1000, {few: 1000, many: 11_100})
+    with pytest.raises(Failure, match="had no round"):
+        parse(document() | {"files": {few: 1000, many: 0}})
+    with pytest.raises(Failure, match="said nothing"):
+        parse(document() | {"files": None})
+    assert parse(document("c") | {"files": None}, "c").files == {}

@@ -222,8 +222,8 @@ def test_a_folder_of_scripts_gets_into_the_guest(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(name)
-    found = archive.tree(tmp_path / "bench")
-    assert [entry.name for entry in found] == ["bench", "bench/a.py", "bench/b.py"]
+    found = archive.tree(tmp_path / "bench", "share")
+    assert [entry.name for entry in found] == ["share/bench", "share/bench/a.py", "share/bench/b.py"]
     assert [entry.mtime for entry in found] == [archive.EPOCH] * 3
 
 

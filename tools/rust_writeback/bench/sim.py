@@ -120,7 +120,7 @@ class Simulated(boots.Machine):
 
     def command(self, plan: Mapping[str, Any]) -> list[str]:
         """What runs in the guest."""
-        return ["sh", "-c", f"cd / || exit\n{COMMAND}", "bench", results.to_text(plan)]
+        return ["sh", "-c", f"cd /share || exit\n{COMMAND}", "bench", results.to_text(plan)]
 
     def share_out(self, loads: Sequence[Load]) -> list[list[Load]]:
         """A boot for each load: its figures do not depend on what else is run."""
