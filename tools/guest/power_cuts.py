@@ -10,6 +10,9 @@ from its seed. After a few steps it syncs, and acknowledges them by making a fol
 on the host: the call returns when the host has it, and only then the writer goes on.
 So a file has all that is acknowledged, and of the steps that follow it those up to
 the next sync in part: never more, whenever the power went.
+
+The kind nfs is xfs behind an NFS server that writes with DONTCACHE; its client asks
+for no more than a COMMIT.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dontcache import MIB, MKFS, MOUNT, NVME, PAGE, RWF_DONTCACHE, counter, opened, run
+from lib.nfs import serve_by, served
 
 WRITERS = 6
 STEPS = 3
@@ -32,6 +36,7 @@ LONGEST = 128 * 1024
 LARGEST = 4 * MIB
 
 ACKNOWLEDGED = Path("/share/acknowledged")
+NFS, SERVED = "nfs", "xfs"
 FSCK = {"xfs": ["xfs_repair", "-n"], "ext4": ["e2fsck", "-f", "-n"]}
 
 
@@ -43,12 +48,12 @@ class Step:
     data: bytes | None
     flags: int = 0
 
-    def do(self, fd: int) -> None:
-        """To the file."""
+    def do(self, fd: int, has_dontcache: bool) -> None:
+        """To the file, which may have no DONTCACHE of its own."""
         if self.data is None:
             os.ftruncate(fd, self.offset)
         else:
-            written = os.pwritev(fd, [self.data], self.offset, self.flags)
+            written = os.pwritev(fd, [self.data], self.offset, self.flags if has_dontcache else 0)
             assert written == len(self.data), f"wrote {written} of {len(self.data)} bytes"
 
     def do_to(self, content: bytes) -> bytes:
@@ -74,13 +79,13 @@ def script(seed: str) -> Iterator[Step]:
         yield Step(offset, data, noise.choice((0, RWF_DONTCACHE)))
 
 
-def write(path: Path, acknowledged: Path, seed: str) -> None:
+def write(path: Path, acknowledged: Path, seed: str, has_dontcache: bool) -> None:
     """Follows the script until the power goes."""
     steps = script(seed)
     with opened(path) as fd:
         for number in itertools.count(1):
             for step in itertools.islice(steps, STEPS):
-                step.do(fd)
+                step.do(fd, has_dontcache)
             (os.fsync if number % 2 else os.fdatasync)(fd)
             (acknowledged / str(number)).mkdir()
 
@@ -122,7 +127,7 @@ def check(root: Path, seed: str) -> int:
     return total
 
 
-def load(root: Path, seed: str) -> None:
+def load(root: Path, seed: str, has_dontcache: bool = True) -> None:
     """Writes until the power goes, and tells the counter and the taint again and again."""
     for writer in range(WRITERS):
         (root / str(writer)).write_bytes(b"")
@@ -131,7 +136,7 @@ def load(root: Path, seed: str) -> None:
     for writer in range(WRITERS):
         if os.fork() == 0:
             try:
-                write(root / str(writer), ACKNOWLEDGED / seed / str(writer), f"{seed}.{writer}")
+                write(root / str(writer), ACKNOWLEDGED / seed / str(writer), f"{seed}.{writer}", has_dontcache)
             finally:
                 os._exit(1)
     while os.waitpid(-1, os.WNOHANG) == (0, 0):
@@ -144,6 +149,7 @@ def load(root: Path, seed: str) -> None:
 
 def main(kind: str, seed: str, number: int, rounds: int) -> None:
     """One round."""
+    behind_nfs, kind = kind == NFS, SERVED if kind == NFS else kind
     MOUNT.mkdir(exist_ok=True)
     if number == 0:
         run(*MKFS[kind], NVME)
@@ -154,7 +160,11 @@ def main(kind: str, seed: str, number: int, rounds: int) -> None:
         run("umount", MOUNT)
         run(*FSCK[kind], NVME)
         run("mount", "-t", kind, NVME, MOUNT)
-    if number < rounds:
+    if number < rounds and behind_nfs:
+        with served(MOUNT, Path("/tmp/nfs")) as root:
+            serve_by("dontcache")
+            load(root, f"{seed}.{number}", has_dontcache=False)
+    elif number < rounds:
         load(MOUNT, f"{seed}.{number}")
 
 

@@ -50,7 +50,7 @@ PROMISES = {
 
 KEPT, BROKEN, HANG, WARNED, NOT_RUN = "kept", "broken", "hang", "warned", "not run"
 
-FOLDERS = "/share/conformance:/share/tests"
+FOLDERS = "/share/conformance:/share/tests:/share"
 """Where a row finds what it imports."""
 
 

@@ -138,7 +138,7 @@ def shellcheck(files: list[Path]) -> bool:
 def mypy(files: list[Path]) -> bool:
     """The types of the tools, all of them stated."""
     guest = paths.TOOLS / "guest"
-    found = f"{guest / 'tests'}:{guest / 'conformance'}"
+    found = f"{guest}:{guest / 'tests'}:{guest / 'conformance'}"
     return _quietly(["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}", *files], MYPYPATH=found)
 
 
@@ -148,7 +148,7 @@ def linters() -> list[Linter]:
     pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
     guest = paths.TOOLS / "guest"
     python = [*(paths.TOOLS / "rust_writeback").rglob("*.py")]
-    python += [path for name in ("bench", "conformance", "tests") for path in (guest / name).glob("*.py")]
+    python += [path for name in ("bench", "conformance", "lib", "tests") for path in (guest / name).glob("*.py")]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
         Linter("rustfmt", [*rust, paths.TOOLS / "audit" / "main.rs"], rustfmt),

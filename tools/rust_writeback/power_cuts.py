@@ -29,7 +29,8 @@ from .errors import Failure
 from .guest_tests import Counts
 
 SCRIPT = paths.TOOLS / "guest" / "power_cuts.py"
-KINDS = ("xfs", "ext4")
+LIB = paths.TOOLS / "guest" / "lib"
+KINDS = ("xfs", "ext4", "nfs")
 SIZE = 320 << 20
 """There is no xfs below 300 MiB."""
 SHORTEST, LONGEST = 0.5, 5.0
@@ -105,6 +106,7 @@ def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> C
         share = Path(name) / "share"
         shutil.copytree(guest_tests.TESTS, share, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(SCRIPT, share)
+        shutil.copytree(LIB, share / LIB.name, ignore=shutil.ignore_patterns("__pycache__"))
         where = f"{kind} on {core}, seed {seed}"
         told = ""
         for number in range(cuts + 1):
@@ -172,7 +174,7 @@ def _last_line(text: bytes) -> str:
 
 
 def run(cuts: int = 6, core: str = "rust", seed: int | None = None, kernel: Path | None = None) -> Counts:
-    """So many cuts or one more, half of them on each file system; each is a case. Of this kernel, if one is named."""
+    """So many cuts or a few more, as many of each kind; each is a case. Of this kernel, if one is named."""
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 32)
     counts = Counts()

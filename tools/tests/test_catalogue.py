@@ -17,7 +17,9 @@ ENTRIES = {entry.name: entry for entry in catalogue.CATALOGUE}
 def test_every_job_file_is_in_the_catalogue_and_the_other_way_round() -> None:
     files = {path.stem: path for path in FOLDER.iterdir()}
     assert {path.suffix for path in files.values()} == {".fio", ".ini"}
-    assert set(ENTRIES) == set(files) and len(ENTRIES) == len(catalogue.CATALOGUE)
+    assert set(ENTRIES) == set(files)
+    runs = [(entry.name, place) for entry in catalogue.CATALOGUE for place in entry.places]
+    assert len(set(runs)) == len(runs)
     for name, path in files.items():
         assert jobs.find(name, FOLDER) == path
     assert {path.stem for path in FOLDER.glob("*.ini")} == {"tree", "compaction"}
@@ -45,13 +47,22 @@ def test_every_load_says_its_drive() -> None:
 
 
 def test_loads_about_memory_have_less_of_it_than_files() -> None:
-    about = {load.scenario.name for load in LOADS.values() if load.mem == catalogue.LITTLE}
+    about = {load.scenario.name for load in LOADS.values() if load.mem == catalogue.LITTLE and load.place != "nfs"}
     assert about == {"sequential-read", "random-read", "noisy", "mixed", "device-read", "device-write-memcg"}
     for load in LOADS.values():
         if load.mem == catalogue.LITTLE:
             assert load.scenario.footprint > amount(load.mem), load.name
         else:
             assert load.scenario.footprint < amount(load.mem) // 2, load.name
+
+
+def test_a_server_has_more_files_than_memory_and_its_client_no_cache() -> None:
+    loads = [load for load in LOADS.values() if load.place == catalogue.NFS]
+    assert len(loads) == 8 * len(catalogue.ALL_MODES)
+    assert {load.mem for load in loads} == {catalogue.LITTLE} and {load.drive for load in loads} == {drives.CLOUD}
+    for load in loads:
+        assert load.own_mode == "direct"
+        assert {section.mode(load.own_mode) for section in load.scenario.sections} == {("1", "0")}
 
 
 def test_reads_are_about_memory() -> None:
@@ -138,7 +149,7 @@ def test_a_drive_that_is_asked_for_is_that_of_all_loads() -> None:
     machine, loads = boots.Machine(), list(LOADS.values())
     assert machine.select(loads, None) == loads
     assert {load.drive for load in machine.select(loads, drives.FAST)} == {drives.FAST}
-    assert len(machine.share_out(machine.select(loads, drives.FAST))) == 2 * len(catalogue.PLACES)
+    assert len(machine.share_out(machine.select(loads, drives.FAST))) == 2 * len(catalogue.PLACES) - 1
 
 
 def test_a_paced_load_is_given_its_time() -> None:

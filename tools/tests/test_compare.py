@@ -63,7 +63,7 @@ def spoiled(what: str) -> list[dict[str, Any]]:
     elif what == "lost step":
         del lines[3]
     elif what == "counter still":
-        dontcache["samples"] = [[0.0, *[0] * 9], [0.1, 900, *[0] * 8]]
+        dontcache["samples"] = [[0.0, *[0] * 10], [0.1, 900, *[0] * 9]]
         dontcache["dontcache_rounds"] = {"rounds": 0, "most_pages": 0}
     elif what == "counter moved":
         buffered["samples"][1][3] = 1
@@ -103,7 +103,7 @@ def test_what_proves_nothing_is_refused(what: str, words: str) -> None:
 
 def test_a_round_of_the_flusher_proves_what_the_samples_missed() -> None:
     lines = boot("rust", STEPS)
-    lines[5]["samples"] = [[0.0, *[0] * 9], [0.1, 900, *[0] * 8]]
+    lines[5]["samples"] = [[0.0, *[0] * 10], [0.1, 900, *[0] * 9]]
     lines[5]["dontcache_rounds"] = {"rounds": 1, "most_pages": 800}
     assert results.accept(lines, STEPS, 1, RUST)[4].counter_peak == 800
 

@@ -128,7 +128,7 @@ def test_dontcache_beside_buffered_comes_first(folder: Path) -> None:
 
 
 def test_rates_are_taken_over_windows() -> None:
-    one = replace(comparison(1)[0], samples=[[n / 5, *[0] * 6, 100 * n, 50_000 * n, 0] for n in range(11)])
+    one = replace(comparison(1)[0], samples=[[n / 5, *[0] * 7, 100 * n, 50_000 * n, 0] for n in range(11)])
     seconds, switches = plots.rate(results.SWITCHES)(one)
     assert seconds == pytest.approx([0.3, 0.9, 1.5]) and switches == pytest.approx([500] * 3)
     assert plots.rate(results.JOB_CPU, unit=1e6)(one)[1] == pytest.approx([0.25] * 3)

@@ -3,7 +3,7 @@
 
 Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "command", "jobs", "needs", "keep",
-"policy", "memory_max", "touched", "sysctls", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4" or "device",
+"policy", "memory_max", "touched", "sysctls", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
 has defaults for them. Instead of a device there may be a "drive", {"megabytes",
 "nanoseconds", "depth", "kilobytes"}, which is made in memory; "delay" is SECONDS to wait before each step.
@@ -31,11 +31,18 @@ from typing import Any
 from . import drive
 from .kernel import DEBUGFS, Refused, available, has_core, read, say
 from .load import FIO_SECONDS, choose_policy, run_step
+from .nfs import Nfs
 from .place import Disk, Folder, Place
 from .rounds import Rounds
 
 ERRORS = (Refused, KeyError, ValueError, OSError, subprocess.SubprocessError)
 
+
+NFS, SERVED = "nfs", "xfs"
+"""A server of NFS, and what it has its files on."""
+
+LARGEST = 1 << 20
+"""Bytes that it takes at once, as one with more memory than a guest does."""
 
 NO_CORE = "kernel"
 """What stands for the core of a kernel that has none of ours."""
@@ -66,10 +73,15 @@ def tell_machine(needs_core: bool, memory: int) -> None:
 
 def place_of(plan: dict[str, Any]) -> Place:
     """Where the loads go."""
+    served = plan["file_system"] == NFS
     if "machine" in plan:
-        return Folder(plan["directory"], plan["file_system"]) if "directory" in plan else Disk(plan["device"])
+        folder = Folder(plan["directory"], plan["file_system"]) if "directory" in plan else Disk(plan["device"])
+        return Nfs(folder) if served else folder
     device = plan.get("device") or os.environ["NVME"]
-    return Place(device, plan["file_system"], plan.get("directory") or "/mnt/bench")
+    directory = plan.get("directory") or "/mnt/bench"
+    if served:
+        return Nfs(Place(device, SERVED, directory), LARGEST)
+    return Place(device, plan["file_system"], directory)
 
 
 @contextlib.contextmanager

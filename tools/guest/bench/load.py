@@ -129,7 +129,8 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     bdi = place.bdi
     if step["policy"]:
         choose_policy(step["policy"])
-    lay_out(step, place, environment, seconds)
+    place.use(step["mode"])
+    lay_out(step, place.behind, {**environment, **place.behind.environment}, seconds)
     place.begin_cold()
     with (
         settings(step["sysctls"]),
@@ -138,7 +139,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         Counts(step["counts"]) as counts,
     ):
         before, migrated, usage = counter_now(bdi), pages_migrated(), Usage.now(bdi)
-        sampler = Sampler(bdi, interval)
+        sampler = Sampler(bdi, interval, place.server())
         if rounds:
             rounds.begin()
         sampler.start()
@@ -177,6 +178,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         stderr=done.stderr[-2000:],
         seconds=round(took, 3),
         sample_seconds=round(sampler.cost, 4),
+        server_threads=len(sampler.server),
         samples=samples,
         dontcache_rounds=flusher,
         pages_migrated=pages_migrated() - migrated,

@@ -68,6 +68,18 @@ class Place:
         large = self.device if self.bare else os.path.join(self.directory, LARGE)
         return {"BENCH_DIRECTORY": self.directory, "BENCH_FILE": large, "BENCH_CLOCK": self.clock}
 
+    @property
+    def behind(self) -> Place:
+        """Where the files are that are seen here."""
+        return self
+
+    def use(self, mode: str) -> None:
+        """Be read and written in this mode, where that is not the load's own affair."""
+
+    def server(self) -> list[int]:
+        """The processes that read and write for the load."""
+        return []
+
     def files(self) -> list[str]:
         """All files that a load has made here."""
         if self.bare:

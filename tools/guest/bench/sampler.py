@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Sequence
 
 from .kernel import DEBUGFS, Refused, context_switches, counter, has_counter, root_pages, stat_of, transferred, vmstat
 from .usage import Workers, cpu_microseconds
@@ -24,15 +25,16 @@ MOST_REST = 1.0
 LOOK_AROUND = 10
 """After so many samples it looks for new workers; their clocks say what they have had meanwhile."""
 
-SUMS = 5
+SUMS = 6
 """The first column of a sample that only grows; how it was when the load began means nothing."""
 
 
 class Sampler(threading.Thread):
     """Reads what is dirty and cached, what the counter says, what the device has done, and who had the CPUs."""
 
-    def __init__(self, bdi: bytes, interval: float) -> None:
+    def __init__(self, bdi: bytes, interval: float, server: Sequence[int] = ()) -> None:
         super().__init__(daemon=True)
+        self.server = [os.open(f"/proc/{process}/stat", os.O_RDONLY) for process in server]
         self.bdi = bdi
         self.interval = interval
         self.rows: list[list[float]] = []
@@ -55,8 +57,9 @@ class Sampler(threading.Thread):
         self.load = process
 
     def sample(self) -> None:
-        """A row: seconds, pages that are dirty, under writeback, COUNTED and cached; and since the first row bytes
-        read and written, context switches, and microseconds of CPU time of the load and of the kernel's workers.
+        """A row: seconds, pages that are dirty, under writeback, COUNTED and cached, threads of the server that wait
+        in the kernel for something; and since the first row bytes read and written, context switches, and
+        microseconds of CPU time of the load and of the kernel's workers.
 
         0 for what is not there.
         """
@@ -68,7 +71,9 @@ class Sampler(threading.Thread):
         pages = [vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages")]
         cached = pages[2] - self.root
         spent = [context_switches(whole(self.cpus)), *self.cpu_times()]
-        self.rows.append([round(now, 4), *pages[:2], counted, cached, device["read"], device["written"], *spent])
+        blocked = sum(is_blocked(os.pread(stat, 1 << 10, 0)) for stat in self.server)
+        moved = (device["read"], device["written"])
+        self.rows.append([round(now, 4), *pages[:2], counted, cached, blocked, *moved, *spent])
         self.cost = time.thread_time() - begin
 
     def cpu_times(self) -> tuple[int, int]:
@@ -104,7 +109,7 @@ class Sampler(threading.Thread):
         """End the thread; the samples, with seconds and sums counted from the first."""
         self.done.set()
         self.join()
-        for descriptor in (self.memory, self.cpus, self.counter, self.device):
+        for descriptor in (self.memory, self.cpus, self.counter, self.device, *self.server):
             if descriptor is not None:
                 os.close(descriptor)
         if self.error:
@@ -118,6 +123,11 @@ class Sampler(threading.Thread):
             ]
             for row in self.rows
         ]
+
+
+def is_blocked(stat: bytes) -> bool:
+    """Does the process sleep, and no signal would wake it?"""
+    return stat.rpartition(b") ")[2][:1] == b"D"
 
 
 def whole(descriptor: int) -> bytes:

@@ -12,6 +12,9 @@ from .kernel import context_switches, read, stat_of, transferred
 
 PROC = "/proc"
 
+WORKERS = ("kworker/", "nfsd")
+"""The names of those who work for a load: an NFS server's threads, too."""
+
 SCHEDULED = 2
 """In the number of a process's clock: the time that the scheduler has given it. See clock_getcpuclockid(3)."""
 
@@ -44,7 +47,7 @@ class Workers:
                 name = read(f"{PROC}/{process}/comm")
             except OSError:
                 continue  # it has ended
-            if name.startswith("kworker/"):
+            if name.startswith(WORKERS):
                 self.spent[process] = 0
             else:
                 self.others.add(process)

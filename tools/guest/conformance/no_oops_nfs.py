@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, write_dontcache
-from nfs import WAYS, serve_by, served
+from lib.nfs import WAYS, serve_by, served
 from row import Verdict, main, tried
 from ways import write_each_way
 
@@ -16,7 +17,7 @@ SIZE = 4 * MIB
 
 def clients() -> Verdict:
     figures, wrong, left = [], [], {}
-    with file_system("ext4") as root, served(root) as mounted:
+    with file_system("ext4") as root, served(root, Path("/tmp/nfs")) as mounted:
         for way in WAYS:
             serve_by(way)
             with opened(mounted / f"{way}-pages") as fd:

@@ -16,7 +16,12 @@ BARE = "device"
 """No file system: the block device itself."""
 
 FILE_SYSTEMS = ("xfs", "ext4")
-PLACES = (*FILE_SYSTEMS, BARE)
+
+NFS = "nfs"
+"""An NFS server with its files on xfs, and a client on the loopback interface that reads and writes directly: a mode
+is the server's there."""
+
+PLACES = (*FILE_SYSTEMS, BARE, NFS)
 COMPARED = ("buffered", "dontcache")
 SCALE = "direct"
 """Direct writes meet neither core. They give the scale."""
@@ -70,11 +75,20 @@ CATALOGUE = (
     Entry("mixed", ("dontcache",), drive=STREAM, mem=LITTLE),
     Entry("device-read", places=(BARE,), drive=STREAM, mem=LITTLE),
     Entry("device-write-memcg", places=(BARE,), drive=STREAM, mem=LITTLE, memory_share=4),
-    Entry("depth-1", places=PLACES, drive=FAST),
+    Entry("depth-1", places=(*FILE_SYSTEMS, BARE), drive=FAST),
     Entry("depth-1-counts", ("dontcache",), ("xfs", BARE), drive=FAST, counts=True),
+    # A server's files are larger than its memory.
+    Entry("sequential", ALL_MODES, (NFS,), mem=LITTLE),
+    Entry("sequential-read", ALL_MODES, (NFS,), mem=LITTLE),
+    Entry("random-read", ALL_MODES, (NFS,), mem=LITTLE),
+    Entry("random-64k", ALL_MODES, (NFS,), mem=LITTLE),
+    Entry("writers-4", ALL_MODES, (NFS,), mem=LITTLE),
+    Entry("interleaved", ALL_MODES, (NFS,), mem=LITTLE),
+    Entry("interleaved-shifted", ALL_MODES, (NFS,), mem=LITTLE),
+    Entry("readers-and-writer", ALL_MODES, (NFS,), mem=LITTLE),
 )
 
-NAMES = tuple(entry.name for entry in CATALOGUE)
+NAMES = tuple(dict.fromkeys(entry.name for entry in CATALOGUE))
 
 SHORT = tuple(
     f"{name}/xfs/{mode}" for name in ("small-4k", "append", "paced", "random") for mode in ("buffered", "dontcache")
@@ -102,6 +116,11 @@ class Load:
     def moved(self) -> int:
         """The bytes that the jobs that know their end read or write."""
         return sum(section.bytes for section in self.scenario.sections)
+
+    @property
+    def own_mode(self) -> str:
+        """What the load itself does. A server's mode is not its client's."""
+        return SCALE if self.place == NFS else self.mode
 
     @property
     def name(self) -> str:

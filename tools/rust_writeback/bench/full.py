@@ -231,18 +231,30 @@ def carry_out(bench: Bench, folder: Path, command: str) -> int:
 
 
 def tables_of(
-    groups: Sequence[summary.Group], beside: Sequence[summary.Group], counted: bool = False
+    groups: Sequence[summary.Group],
+    beside: Sequence[summary.Group],
+    counted: bool = False,
+    of_server: Sequence[summary.Group] = (),
 ) -> list[table.Table]:
     """The tables of a report, with the columns that there are figures for."""
     more = (summary.WORK,) if counted else ()
     about = [
         table.Beside("DONTCACHE beside buffered", beside, (*summary.BESIDE, *more)),
+        table.Beside("A server that reads and writes directly beside buffered", of_server, summary.BESIDE),
         table.Table("What the loads did", groups, summary.SHORT),
         table.Table("What they cost", groups, (*more, *summary.COSTS)),
         table.Table("What the kernel counted", groups, summary.COUNTS),
     ]
     tables = [replace(one, metrics=[m for m in one.metrics if _there(one.groups, m)]) for one in about]
     return [one for one in tables if one.rows()]
+
+
+def direct_servers(
+    measurements: Sequence[results.Measurement], compare: summary.RatioOf = stats.paired
+) -> list[summary.Group]:
+    """Servers that read and write directly, beside buffered: elsewhere it is the load that does, as a scale."""
+    served = [m for m in measurements if m.place == catalogue.NFS]
+    return summary.beside(served, compare=compare, mode=catalogue.SCALE)
 
 
 def _there(groups: Sequence[summary.Group], metric: summary.Metric) -> bool:
@@ -264,7 +276,7 @@ def finish(bench: Bench, folder: Path, fio: str, command: str, begin: float) -> 
     groups = summary.summarize(measurements, (*summary.SHORT, *costs, *summary.COUNTS), bench.compare)
     more = (summary.WORK,) if bench.vm.counted else ()
     beside = summary.beside(measurements, (*summary.BESIDE, *more), bench.compare)
-    tables = tables_of(groups, beside, bench.vm.counted)
+    tables = tables_of(groups, beside, bench.vm.counted, direct_servers(measurements, bench.compare))
     told = report.Report(setup, known, measurements, groups, beside, tables, bench.notes(known), bench.vm.words)
     report.show(told)
     report.write(folder, told)

@@ -29,7 +29,7 @@ from ..errors import Failure, run_main
 from ..progress import Bar
 from . import boots, catalogue, jobs, journal, report, results, summary, table, target, variants
 from .drives import Drive
-from .full import Parser, check_pairs, tables_of
+from .full import Parser, check_pairs, direct_servers, tables_of
 from .target import Target
 
 FACTOR = 8
@@ -87,6 +87,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line of the benchmark on real hardware."""
     parser = Parser(prog="bench-target", description=__doc__, allow_abbrev=False)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
+    parser.add_argument("--place", choices=[catalogue.NFS], help="through an NFS server of this machine, as root")
     parser.add_argument("--variants", help="with the Rust core: policies to compare, such as rust,rust-inline")
     parser.add_argument("--pairs", type=int, default=10, help="rounds (default: %(default)s)")
     parser.add_argument("--size", default=str(FACTOR), help="times the job files' sizes (default: %(default)s)")
@@ -269,7 +270,9 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
     It is in a session of its own, so that Ctrl-C reaches it once, through us.
     """
     output = bytearray()
-    command = ["python3", "-B", "-m", "bench", results.to_text(plan)]
+    # A server gets a network of its own: it ends with it, however that is, and meets no client from outside.
+    network = ["unshare", "--net"] if plan["file_system"] == catalogue.NFS else []
+    command = [*network, "python3", "-B", "-m", "bench", results.to_text(plan)]
     guest.ensure_load()
     environment = {**os.environ, "PATH": f"{guest.LOAD.parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryFile() as errors:
@@ -315,6 +318,8 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     options = parse(arguments)
     where = target.find(bool(options.destructive))
+    if options.place:
+        where = target.served(where)
     compared = choose(options.variants, target.active_core())
     loads, left_out = loads_of(where, options.only, options.size)
     bench = Hardware(where, loads, compared, options.pairs, options.size, left_out)
@@ -366,8 +371,9 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     shown = bench.shown()
     groups = summary.summarize(shown, summary.FULL)
     beside = summary.beside(bench.ordered())
+    tables = tables_of(groups, beside, of_server=direct_servers(bench.ordered()))
     told = report.Report(
-        setup, known, shown, groups, beside, tables_of(groups, beside), bench.notes(), Words()
+        setup, known, shown, groups, beside, tables, bench.notes(), Words()
     )
     report.show(told)
     report.write(folder, told)

@@ -258,7 +258,7 @@ def _section(job: configparser.SectionProxy) -> Section:
     total = size(job.get("io_size", job["size"]))
     if "number_ios" not in job and total % sizes[1]:
         raise ValueError("its size is not a multiple of its block")
-    if job["rw"] not in ("read", "randread", "write", "randwrite"):
+    if job["rw"].partition(":")[0] not in ("read", "randread", "write", "randwrite"):
         raise ValueError("a section either reads or writes")
     jobs = job.getint("numjobs", 1)
     endless = job.getboolean("time_based", False) or "loops" in job
@@ -349,11 +349,11 @@ def release(version: str) -> tuple[int, int]:
 
 
 def parse(
-    text: str, sync_began: float, durable_at: float, scenario: Scenario, mode: str, *where: str
+    text: str, sync_began: float, durable_at: float, scenario: Scenario, mode: str, *where: str, own_mode: str = ""
 ) -> list[Outcome]:
     """Read json+, an outcome for each section; refuse what is not exactly the load that was planned.
 
-    The sync began, and all was durable, at so many milliseconds of the epoch.
+    The sync began, and all was durable, at so many milliseconds of the epoch. The load's own mode may be another one.
     """
 
     def refuse(what: str) -> Failure:
@@ -380,7 +380,7 @@ def parse(
     outcomes = []
     for section in scenario.sections:
         of_section = [job for job in found if job["section"] == section.name]
-        outcome = _outcome(section, mode, of_section, durable_at, refuse)
+        outcome = _outcome(section, own_mode or mode, of_section, durable_at, refuse)
         if late > max(SOON_MS, LATE * outcome.durable_ms):
             raise refuse(f"the sync began {late:.0f} ms after the last write, of {outcome.durable_ms:.0f} in all")
         told = document.get("fio version", "unknown")

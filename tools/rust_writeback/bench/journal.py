@@ -28,7 +28,8 @@ def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequenc
 
 def driver() -> list[Path]:
     """The programs that run beside the load, or are it."""
-    return [*sorted((boots.DRIVER / "bench").glob("*.py")), boots.DRIVER / "load.c"]
+    programs = (path for name in ("bench", "lib") for path in sorted((boots.DRIVER / name).glob("*.py")))
+    return [*programs, boots.DRIVER / "load.c"]
 
 
 class Journal:

@@ -13,7 +13,7 @@ from .. import guest, native
 from ..errors import Failure
 from ..vmoptions import amount
 from . import boots, drives, report, results
-from .catalogue import Load
+from .catalogue import NFS, Load
 from .drives import Drive
 
 LEFT_OUT = ("depth-1-counts",)
@@ -50,9 +50,12 @@ class Native(boots.Machine):
         known = {None: drives.FAST, drives.FAST: drives.FAST, drives.CLOUD: drives.CLOUD_IN_MEMORY}
         if drive not in known:
             raise Failure("the native machine's drive is fast or cloud; leave --drive out, or give one of these", 2)
-        chosen = [replace(load, drive=known[drive]) for load in loads if load.scenario.name not in LEFT_OUT]
+        left = [load for load in loads if load.scenario.name not in LEFT_OUT and load.place != NFS]
+        chosen = [replace(load, drive=known[drive]) for load in left]
         if not chosen:
-            raise Failure(f"the native machine leaves {', '.join(LEFT_OUT)} out: it has no kernel probes", 2)
+            raise Failure(
+                f"the native machine leaves {', '.join(LEFT_OUT)} and */{NFS} out: no kernel probes, no network", 2
+            )
         return chosen
 
     def command(self, plan: Mapping[str, Any]) -> list[str]:

@@ -111,7 +111,7 @@ class Simulated(boots.Machine):
             icount=True,
             nvme=None,
             append=APPEND,
-            programs=(boots.DRIVER / "bench",),
+            programs=(boots.DRIVER / "bench", boots.DRIVER / "lib"),
         )
 
     def plan(self, boot: boots.Boot) -> dict[str, Any]:

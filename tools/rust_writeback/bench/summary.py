@@ -88,6 +88,7 @@ COSTS = (
     *(_latency(percent, of_syncs=True) for percent in PERCENTILES[:2]),
     Metric("job_cpu", "CPU of jobs", "s", lambda boot: boot.outcome.cpu_seconds, of_step=False),
     Metric("worker_cpu", "CPU of workers", "s", lambda boot: boot.used.get("worker_seconds")),
+    Metric("blocked", "server blocked", "threads*s", lambda boot: boot.blocked_seconds),
     Metric("peak_cached", "peak cached", "MB", lambda boot: boot.peak_cached_pages * PAGE / 1e6),
     Metric(
         "extents",
@@ -188,10 +189,13 @@ def summarize(
 
 
 def beside(
-    measurements: Sequence[Measurement], metrics: Sequence[Metric] = BESIDE, compare: RatioOf = stats.paired
+    measurements: Sequence[Measurement],
+    metrics: Sequence[Metric] = BESIDE,
+    compare: RatioOf = stats.paired,
+    mode: str = DONTCACHE,
 ) -> list[Group]:
-    """DONTCACHE beside buffered, in the same boots: the modes take the variants' place, and the variants theirs."""
-    modes = (BUFFERED, DONTCACHE)
+    """A mode beside buffered, in the same boots: the modes take the variants' place, and the variants theirs."""
+    modes = (BUFFERED, mode)
     chosen = [replace(m, variant=m.mode, mode=m.variant) for mode in modes for m in measurements if m.mode == mode]
     keys = [{(m.scenario, m.place, m.mode) for m in chosen if m.variant == mode} for mode in modes]
     return summarize([m for m in chosen if (m.scenario, m.place, m.mode) in keys[0] & keys[1]], metrics, compare)

@@ -101,8 +101,12 @@ class Table:
         return result
 
 
+MODES = {"dontcache": "DONTCACHE"}
+"""What a mode is called in a heading, if not by its name."""
+
+
 class Beside(Table):
-    """A row for each load and core: both figures to durable, then DONTCACHE's ratios to buffered."""
+    """A row for each load and core: both figures to durable, then a mode's ratios to buffered."""
 
     def names(self) -> list[str]:
         """The core stands in the mode's place."""
@@ -112,7 +116,8 @@ class Beside(Table):
     def header(self) -> list[str]:
         """The first metric has three columns."""
         first, *others = self.metrics
-        titles = [f"buffered, {first.unit}", f"DONTCACHE, {first.unit}"]
+        modes = [MODES.get(mode, mode) for mode in self.groups[0].variants]
+        titles = [f"{mode}, {first.unit}" for mode in modes]
         return [*self.names(), *titles, f"ratio {first.title}", *(f"ratio of {metric.title}" for metric in others)]
 
     def _rows(self, group: Group) -> list[list[str]]:

@@ -16,7 +16,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import paths
@@ -36,6 +36,10 @@ SLACK = 256 << 20
 """Bytes that stay free: a file system that is full to the last block is another load."""
 
 DEBUGFS = Path("/sys/kernel/debug/rust_writeback")
+NFSD = Path("/sys/kernel/debug/nfsd")
+FILE_SYSTEMS = Path("/proc/filesystems")
+SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+NFS_PORT, LISTENING = 2049, "0A"
 GROUPS = Path("/sys/fs/cgroup/cgroup.subtree_control")
 SYS = Path("/sys/dev/block")
 
@@ -211,6 +215,36 @@ def check_io_uring() -> None:
             f"io_uring cannot be used here ({os.strerror(error)}): all loads are run with it;"
             " see the sysctl kernel.io_uring_disabled and what contains this shell"
         )
+
+
+def served(where: Target) -> Target:
+    """The same through an NFS server of this machine, which must be free for it."""
+    if where.bare:
+        raise Failure(f"--place nfs exports a folder, {where.name} is a block device; name a folder", 2)
+    if not may_administer():
+        raise Failure("--place nfs starts an NFS server: run as root", 2)
+    known = {line.split()[-1] for line in FILE_SYSTEMS.read_text().splitlines()}
+    for name, what in (("nfs4", "client"), ("nfsd", "server")):
+        if name not in known:
+            module = name.rstrip("4")
+            raise Failure(f"this kernel has no NFS {what}; load it with: modprobe {module}, or boot one that has", 2)
+    if not os.access(NFSD / "io_cache_write", os.W_OK):
+        raise Failure(f"{NFSD} does not say how the server writes; mount debugfs, and boot Linux 6.18 or later", 2)
+    if any(table.exists() and _listens(table) for table in SOCKETS):
+        raise Failure("an NFS server is running, and its mode would be changed; stop it first", 2)
+    return replace(where, place=catalogue.NFS)
+
+
+def _listens(table: Path) -> bool:
+    """Does anybody listen on the port of NFS, by what the kernel tells of its sockets?"""
+    rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    return any(row[1].endswith(f":{NFS_PORT:04X}") and row[3] == LISTENING for row in rows)
+
+
+def may_administer() -> bool:
+    """Are we root of the machine, not only of a namespace? tools/enter is root either way."""
+    whole = ["0", "0", str(2**32 - 1)]
+    return os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split() == whole
 
 
 def release(text: str) -> tuple[int, int]:

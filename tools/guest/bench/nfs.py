@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A place behind an NFS server of the machine's own, which is what reads and writes in the load's mode.
+
+The load itself reads and writes directly, so that no cache of a client hides what the server does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from lib import nfs
+
+from .kernel import Refused
+from .pages import forget
+from .place import Place
+
+OPTIONS = "rsize=262144,wsize=262144,lookupcache=none"
+"""Writes of more than 256 KiB come to the server in pieces, with a COMMIT behind them; others are to be
+durable one by one. Files that are made behind the client's back are found."""
+
+
+class Nfs(Place):
+    """The files of another place, exported to the loopback interface and mounted again."""
+
+    def __init__(self, behind: Place, largest: int = 0) -> None:
+        self.within = behind
+        self.largest = largest
+        self.file_system = "nfs"
+        self.bare = False
+        self.device, self.bdi, self.clock = behind.device, behind.bdi, behind.clock
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.within)
+            self.directory = stack.enter_context(tempfile.TemporaryDirectory())
+            root = Path(os.path.realpath(self.within.directory))
+            try:
+                stack.enter_context(nfs.served(root, Path(self.directory), OPTIONS, self.largest))
+            except nfs.NoServer as error:
+                raise Refused(str(error)) from None
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self.stack:
+            self.clean()
+
+    @property
+    def behind(self) -> Place:
+        """Where the server has the files."""
+        return self.within
+
+    def use(self, mode: str) -> None:
+        """Have the server read and write like this."""
+        try:
+            nfs.serve_by(mode)
+        except (nfs.NoServer, OSError) as error:
+            raise Refused(f"the server's mode cannot be chosen: {error}") from None
+
+    def server(self) -> list[int]:
+        """The server's threads, where they can be seen."""
+        return nfs.threads()
+
+    def files(self) -> list[str]:
+        """All files, as the server has them."""
+        return self.within.files()
+
+    def sync(self) -> None:
+        """The server's: the client keeps nothing."""
+        self.within.sync()
+
+    def begin_cold(self) -> None:
+        """Neither end has anything of the files."""
+        self.within.begin_cold()
+        forget(super().files())
+
+    def clean(self) -> None:
+        """Through the client, which would look for them otherwise."""
+        for path in super().files():
+            os.unlink(path)

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""An NFS server that writes with DONTCACHE, and a drive that fails under it: its client is told once."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+from devices import TIMER, null_block
+from dontcache import MIB, file_system, opened, pattern, sync
+from exactness import exact, told
+from lib.nfs import serve_by, served
+from row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
+from test_dontcache_devices_faults import BAD
+from walk import sectors
+
+WRITE, WAIT_AFTER = 2, 4
+"""Of sync_file_range(2): the client sends what it has to the server, and asks for no COMMIT."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+
+
+def send(fd: int) -> int:
+    """Dirties the first MiB of the server's file, and asks for no COMMIT; the error that the client is told."""
+    assert os.pwrite(fd, pattern(0, MIB), 0) == MIB
+    return ctypes.get_errno() if _libc.sync_file_range(fd, 0, MIB, WRITE | WAIT_AFTER) else 0
+
+
+def server() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with null_block(TIMER) as disk:
+            with (
+                file_system(kind, disk.device) as root,
+                served(root, Path("/tmp/nfs")) as mounted,
+                opened(mounted / "file") as fd,
+                opened(root / "file", os.O_RDONLY) as behind,
+            ):
+                serve_by("dontcache")
+                assert not send(fd) and not sync(fd), "a device that is well fails"
+                with disk.failing(*sectors(behind, kind, BAD)):
+                    heard = [send(fd), sync(fd), sync(fd)]
+                    failed = quiet_counter(disk.device)
+                # A server compares what a WRITE meets with the time of its open(), and may tell the old error again.
+                send(fd)
+                assert not sync(fd), "a device that is well again fails"
+                differs = os.pread(behind, MIB, 0) != pattern(0, MIB)
+            end = synced_counter(disk.device)
+        # The reply to a WRITE may tell it first, where the pages were written so soon.
+        once = heard[1:] == [errno.EIO, 0]
+        tried(errno.EIO in heard, f"a drive whose failure is told: {heard}")
+        kept &= exact(failed) and once and end == NOTHING and not differs
+        errors = ", ".join(errno.errorcode.get(error, "no error") for error in heard)
+        differing = ", the file differs" if differs else ""
+        figures.append(f"{kind} {errors}, failed {told(failed)}, synced {told(end)}{differing}")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(server)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The benchmark through an NFS server: what proves a server's mode, who is blocked, and why there is no server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_samples import GUEST, LOADS, boot, variant
+from rust_writeback.bench import full, hardware, results, summary, target
+from rust_writeback.errors import Failure
+
+sys.path.insert(0, str(GUEST))
+
+RUST = variant("rust")
+STEPS = results.plan([LOADS[f"sequential/nfs/{mode}"] for mode in ("buffered", "dontcache", "direct")])
+CACHED, GONE = {"cache": 40000, "files": 1, "by_file": {"large.data": 40000}}, {
+    "cache": 0,
+    "files": 1,
+    "by_file": {"large.data": 0},
+}
+
+
+def lines_of() -> list[dict[str, Any]]:
+    """A boot in which 16 threads served."""
+    lines = boot("rust", STEPS)
+    lines[0]["memory"] = 100 << 20
+    for line, cached in zip(lines[1:4], (CACHED, GONE, GONE), strict=True):
+        line |= {"server_threads": 16, "cached_at_end": cached, "cached_after": cached}
+    return lines
+
+
+def still(line: dict[str, Any]) -> None:
+    """Nobody saw the counter move."""
+    line["dontcache_rounds"] = {"rounds": 0, "most_pages": 0}
+    for row in line["samples"]:
+        row[results.COUNTED] = 0
+
+
+def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
+    for step in STEPS:
+        plan = step.plan(RUST)
+        assert plan["environment"] == {"BENCH_DIRECT": "1", "BENCH_UNCACHED": "0"}
+        assert plan["mode"] == step.load.mode
+    assert [m.mode for m in results.accept(lines_of(), STEPS, 1, RUST)] == ["buffered", "dontcache", "direct"]
+
+
+def test_what_a_server_leaves_proves_it_where_every_write_was_synced() -> None:
+    lines = lines_of()
+    still(lines[2])
+    results.accept(lines, STEPS, 1, RUST)
+    lines[2]["cached_after"] = CACHED
+    with pytest.raises(Failure, match="the DONTCACHE counter never moved"):
+        results.accept(lines, STEPS, 1, RUST)
+
+
+@pytest.mark.parametrize(("number", "accepted"), [(1, False), (3, True)])
+def test_only_a_direct_server_may_use_dontcache_besides(number: int, accepted: bool) -> None:
+    lines = lines_of()
+    lines[number]["samples"][1][results.COUNTED] = 12
+    if accepted:
+        results.accept(lines, STEPS, 1, RUST)
+    else:
+        with pytest.raises(Failure, match="counter moved without DONTCACHE"):
+            results.accept(lines, STEPS, 1, RUST)
+
+
+def test_blocked_threads_are_told_in_seconds_of_all_of_them() -> None:
+    one = results.accept(lines_of(), STEPS, 1, RUST)[0]
+    rows = [[seconds, *[0] * 10] for seconds in (0.0, 0.5, 1.5)]
+    for row, blocked in zip(rows, (9, 4, 2), strict=True):
+        row[results.BLOCKED] = blocked
+    assert replace(one, samples=rows).blocked_seconds == pytest.approx(0.5 * 4 + 1.0 * 2)
+    assert replace(one, samples=rows, server_threads=0).blocked_seconds is None
+    assert any(metric.name == "blocked" for metric in summary.COSTS)
+
+
+@pytest.mark.parametrize(
+    ("stat", "blocked"),
+    [
+        (b"88 (nfsd) D 2 0 0 0 -1", True),
+        (b"88 (nfsd) I 2 0 0 0 -1", False),
+        (b"88 (D) D) S 2 0 0 0 -1", False),
+    ],
+)
+def test_who_is_blocked_is_in_state_d(stat: bytes, blocked: bool) -> None:
+    from bench import sampler
+
+    assert sampler.is_blocked(stat) == blocked
+
+
+def test_direct_servers_have_a_table_of_their_own_and_other_places_none() -> None:
+    served = results.accept(lines_of(), STEPS, 1, RUST)
+    local = results.plan([LOADS[f"sequential/xfs/{mode}"] for mode in ("buffered", "dontcache", "direct")])
+    elsewhere = results.accept(boot("rust", local), local, 1, RUST)
+    groups = full.direct_servers([*served, *elsewhere])
+    assert [(group.place, group.variants) for group in groups] == [("nfs", ("buffered", "direct"))]
+    assert full.direct_servers(elsewhere) == []
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine that could serve."""
+    (tmp_path / "filesystems").write_text("nodev\tproc\n\txfs\nnodev\tnfs4\nnodev\tnfsd\n")
+    (tmp_path / "nfsd").mkdir()
+    (tmp_path / "nfsd/io_cache_write").write_text("0")
+    (tmp_path / "tcp").write_text("  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A 0\n")
+    monkeypatch.setattr(target, "FILE_SYSTEMS", tmp_path / "filesystems")
+    monkeypatch.setattr(target, "NFSD", tmp_path / "nfsd")
+    monkeypatch.setattr(target, "SOCKETS", (tmp_path / "tcp", tmp_path / "tcp6"))
+    monkeypatch.setattr(target, "may_administer", lambda: True)
+    return tmp_path
+
+
+def test_a_folder_can_be_exported(machine: Path) -> None:
+    where = target.served(target.Target(machine, "/export", "xfs"))
+    assert where.place == "nfs" and where.plan() == {"file_system": "nfs", "directory": str(machine)}
+
+
+def test_a_machine_that_cannot_serve_says_why_in_a_line(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = target.Target(machine, "/export", "xfs")
+
+    def refused(what: str) -> None:
+        with pytest.raises(Failure, match=what) as caught:
+            target.served(where)
+        assert "\n" not in str(caught.value)
+
+    (machine / "tcp").write_text("  sl  local_address\n   1: 00000000:0801 00000000:0000 0A 0\n")
+    refused("an NFS server is running")
+    (machine / "nfsd/io_cache_write").unlink()
+    refused("does not say how the server writes")
+    (machine / "filesystems").write_text("nodev\tnfs4\n")
+    refused("no NFS server; load it with: modprobe nfsd")
+    (machine / "filesystems").write_text("nodev\tnfsd\n")
+    refused("no NFS client; load it with: modprobe nfs,")
+    monkeypatch.setattr(target, "may_administer", lambda: False)
+    refused("run as root")
+    where = target.Target(machine, "/dev/x", "device")
+    refused("--place nfs exports a folder, /dev/x is a block device")
+
+
+def test_no_other_place_can_be_asked_for() -> None:
+    with pytest.raises(Failure, match="--place"):
+        hardware.parse(["--place", "smb"])
+    assert hardware.parse(["--place", "nfs"]).place == "nfs"
+
+
+def test_who_is_root_of_a_namespace_only_is_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    mapped = Path("/proc/self/uid_map").read_text().split()
+    assert target.may_administer() == (mapped == ["0", "0", "4294967295"] and os.geteuid() == 0)
