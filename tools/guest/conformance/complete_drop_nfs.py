@@ -44,4 +44,4 @@ def server() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(server)
+    main(server, breaks_c=True)
