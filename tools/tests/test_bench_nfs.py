@@ -50,12 +50,19 @@ def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
 
 
 def test_what_a_server_leaves_proves_it_where_every_write_was_synced() -> None:
-    lines = lines_of()
-    still(lines[2])
-    results.accept(lines, STEPS, 1, RUST)
-    lines[2]["cached_after"] = CACHED
+    def of(scenario: str, cached: dict[str, Any]) -> None:
+        steps = results.plan([LOADS[f"{scenario}/nfs/dontcache"]])
+        lines = boot("rust", steps)
+        lines[0]["memory"] = 100 << 20
+        lines[1] |= {"server_threads": 16, "cached_at_end": cached, "cached_after": cached}
+        still(lines[1])
+        results.accept(lines, steps, 1, RUST)
+
+    of("random-64k", GONE)
     with pytest.raises(Failure, match="the DONTCACHE counter never moved"):
-        results.accept(lines, STEPS, 1, RUST)
+        of("random-64k", CACHED)
+    with pytest.raises(Failure, match="the DONTCACHE counter never moved"):
+        of("sequential", GONE)
 
 
 @pytest.mark.parametrize(("number", "accepted"), [(1, False), (3, True)])
@@ -111,6 +118,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (tmp_path / "tcp").write_text("  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A 0\n")
     monkeypatch.setattr(target, "FILE_SYSTEMS", tmp_path / "filesystems")
     monkeypatch.setattr(target, "NFSD", tmp_path / "nfsd")
+    monkeypatch.setattr(target, "LOCALIO", tmp_path / "localio")
     monkeypatch.setattr(target, "SOCKETS", (tmp_path / "tcp", tmp_path / "tcp6"))
     monkeypatch.setattr(target, "may_administer", lambda: True)
     return tmp_path
@@ -129,6 +137,9 @@ def test_a_machine_that_cannot_serve_says_why_in_a_line(machine: Path, monkeypat
             target.served(where)
         assert "\n" not in str(caught.value)
 
+    (machine / "localio").write_text("Y\n")
+    refused("would go around a server of its own machine")
+    (machine / "localio").write_text("N\n")
     (machine / "tcp").write_text("  sl  local_address\n   1: 00000000:0801 00000000:0000 0A 0\n")
     refused("an NFS server is running")
     (machine / "nfsd/io_cache_write").unlink()

@@ -113,10 +113,14 @@ def test_the_quick_form_has_what_it_says() -> None:
 def test_what_cannot_be_counted_is_left_out(simulations: Simulations) -> None:
     loads = list(LOADS.values())
     chosen = sim.Simulated().select(loads, None)
-    assert {load.scenario.name for load in loads} - {load.scenario.name for load in chosen} == {"noisy"}
+    local = {load.scenario.name for load in loads if load.place != "nfs"}
+    assert local - {load.scenario.name for load in chosen} == {"noisy"}
+    assert "nfs" not in {load.place for load in chosen}
     assert {load.drive for load in chosen} == {drives.FAST}
     with pytest.raises(Failure, match="the simulation leaves noisy out"):
         simulations.bench("--sim", "--only", "noisy/ext4")
+    with pytest.raises(Failure, match=r"and \*/nfs"):
+        simulations.bench("--sim", "--only", "sequential/nfs")
 
 
 def test_a_load_is_the_same_alone_and_with_others(simulations: Simulations) -> None:

@@ -129,9 +129,9 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     bdi = place.bdi
     if step["policy"]:
         choose_policy(step["policy"])
-    place.use(step["mode"])
     lay_out(step, place.behind, {**environment, **place.behind.environment}, seconds)
     place.begin_cold()
+    place.use(step["mode"])
     with (
         settings(step["sysctls"]),
         memory_in_use(int(step["touched"] * available())),

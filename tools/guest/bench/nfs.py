@@ -37,12 +37,10 @@ class Nfs(Place):
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.within)
-            self.directory = stack.enter_context(tempfile.TemporaryDirectory())
+            self.directory = tempfile.mkdtemp()
+            stack.callback(os.rmdir, self.directory)
             root = Path(os.path.realpath(self.within.directory))
-            try:
-                stack.enter_context(nfs.served(root, Path(self.directory), OPTIONS, self.largest))
-            except nfs.NoServer as error:
-                raise Refused(str(error)) from None
+            stack.enter_context(nfs.served(root, Path(self.directory), OPTIONS, self.largest))
             self.stack = stack.pop_all()
         return self
 
@@ -59,7 +57,7 @@ class Nfs(Place):
         """Have the server read and write like this."""
         try:
             nfs.serve_by(mode)
-        except (nfs.NoServer, OSError) as error:
+        except OSError as error:
             raise Refused(f"the server's mode cannot be chosen: {error}") from None
 
     def server(self) -> list[int]:

@@ -40,7 +40,7 @@ GRACE = 10
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
-class NoServer(RuntimeError):
+class NoServer(OSError):
     """There is no server to be had, and this is why."""
 
 
@@ -123,9 +123,9 @@ def served(root: Path, where: Path, options: str = "", largest: int = 0) -> Iter
     all_options = "addr=127.0.0.1,clientaddr=127.0.0.1,vers=4.2" + (f",{options}" if options else "")
     with (
         _mounted("nfsd", PROC, "nfsd"),
-        _kept_as_it_is(),
         _server(root, largest),
         _mounted("127.0.0.1:/", where, "nfs4", all_options),
+        _kept_as_it_is(),
     ):
         yield where
 

@@ -17,12 +17,15 @@ from ..errors import Failure
 from ..progress import Bar
 from ..vmoptions import amount
 from . import jobs, report, results
-from .catalogue import Load
+from .catalogue import NFS, Load
 from .drives import Drive
 from .variants import Variant
 
 BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
 """What a boot, and a step beside its load, takes an emulated guest."""
+
+GRACE_SECONDS = 10.0
+"""For how long an NFS server waits for clients of before."""
 
 SLOWNESS = 1.5
 """How much longer an emulated CPU takes for a load than the drive's limit of bytes makes it."""
@@ -132,8 +135,9 @@ class Machine:
 
     def seconds(self, loads: Sequence[Load]) -> float:
         """How long the boots of one variant may take."""
-        a_boot = BOOT_SECONDS * len(self.share_out(loads))
-        return a_boot + sum(STEP_SECONDS + self.load_seconds(load) for load in loads)
+        together = self.share_out(loads)
+        begun = BOOT_SECONDS * len(together) + GRACE_SECONDS * sum(part[0].place == NFS for part in together)
+        return begun + sum(STEP_SECONDS + self.load_seconds(load) for load in loads)
 
 
 @dataclass

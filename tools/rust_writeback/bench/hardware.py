@@ -175,7 +175,8 @@ class Hardware:
     def seconds(self, rate: float) -> float:
         """How long a round may take."""
         took = (max(load.moved / rate, load.scenario.paced_seconds) for load in self.loads)
-        return len(self.compared) * (SETTLE_SECONDS * len(self.loads) + sum(took))
+        grace = boots.GRACE_SECONDS if self.where.place == catalogue.NFS else 0
+        return len(self.compared) * (grace + SETTLE_SECONDS * len(self.loads) + sum(took))
 
     def written(self) -> int:
         """The bytes that a round writes, files to be read among them."""

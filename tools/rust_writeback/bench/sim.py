@@ -23,7 +23,7 @@ from ..errors import Failure
 from ..progress import Bar
 from ..vmoptions import amount
 from . import boots, report, results
-from .catalogue import Load
+from .catalogue import NFS, Load
 from .drives import FAST, Drive
 from .variants import Variant
 
@@ -94,9 +94,14 @@ class Simulated(boots.Machine):
         """Those that can be simulated, all on the drive that is."""
         if drive not in (None, FAST):
             raise Failure(f"the simulation's drive is {FAST}; leave --drive out", 2)
-        chosen = [replace(load, drive=FAST) for load in loads if load.scenario.name not in LEFT_OUT]
+        left = [load for load in loads if load.scenario.name not in LEFT_OUT and load.place != NFS]
+        chosen = [replace(load, drive=FAST) for load in left]
         if not chosen:
-            raise Failure(f"the simulation leaves {', '.join(LEFT_OUT)} out: its writer ends too soon for its readers", 2)
+            raise Failure(
+                f"the simulation leaves {', '.join(LEFT_OUT)} out, whose writer ends too soon for its readers, and */{NFS}:"
+                " nobody has seen it repeat",
+                2,
+            )
         return chosen
 
     def options(self, boot: boots.Boot) -> vm.VmOptions:

@@ -38,6 +38,7 @@ SLACK = 256 << 20
 DEBUGFS = Path("/sys/kernel/debug/rust_writeback")
 NFSD = Path("/sys/kernel/debug/nfsd")
 FILE_SYSTEMS = Path("/proc/filesystems")
+LOCALIO = Path("/sys/module/nfs/parameters/localio_enabled")
 SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 NFS_PORT, LISTENING = 2049, "0A"
 GROUPS = Path("/sys/fs/cgroup/cgroup.subtree_control")
@@ -229,7 +230,9 @@ def served(where: Target) -> Target:
             module = name.rstrip("4")
             raise Failure(f"this kernel has no NFS {what}; load it with: modprobe {module}, or boot one that has", 2)
     if not os.access(NFSD / "io_cache_write", os.W_OK):
-        raise Failure(f"{NFSD} does not say how the server writes; mount debugfs, and boot Linux 6.18 or later", 2)
+        raise Failure(f"{NFSD} does not say how the server writes; mount debugfs, and boot Linux 6.19 or later", 2)
+    if LOCALIO.exists() and LOCALIO.read_text().strip() == "Y":
+        raise Failure(f"the NFS client would go around a server of its own machine; forbid it: echo N >{LOCALIO}", 2)
     if any(table.exists() and _listens(table) for table in SOCKETS):
         raise Failure("an NFS server is running, and its mode would be changed; stop it first", 2)
     return replace(where, place=catalogue.NFS)
