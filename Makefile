@@ -30,11 +30,12 @@ test:
 
 ## kernel: build/bzImage and build/.config
 ## kunit: the KUnit suites under user-mode Linux
+## arm64: our objects compiled for arm64, with pages of 4 and of 64 KiB
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
 ## audit: every use of unsafe, why it is sound, and the C that safe functions call
 ## lines: how much C and how much Rust each mechanism is
 ## micro: instructions per operation, C beside Rust
-kernel kunit lint audit lines micro:
+kernel kunit arm64 lint audit lines micro:
 	@tools/enter python3 -m rust_writeback $@
 
 ## conformance: what DONTCACHE promises, tried on both cores; ARGS=--help has more
@@ -79,4 +80,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare conformance mutants kernel kunit lint audit lines micro vm clean help
+.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit lines micro vm clean help

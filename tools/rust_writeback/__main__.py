@@ -16,6 +16,7 @@ TARGETS = {
     "compare": ("bench.compare", "show two results side by side"),
     "test": ("tests", "run all tests"),
     "kernel": ("kernel", "build build/bzImage and build/.config"),
+    "arm64": ("arm64", "compile our objects for arm64"),
     "kunit": ("kunit", "run the KUnit suites"),
     "conformance": ("conformance", "try what DONTCACHE promises on both cores"),
     "mutants": ("mutants", "try whether the rows of conformance find a core that breaks their rules"),

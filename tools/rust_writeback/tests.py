@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from . import compile_fail, conformance, guest_tests, host_tests, kernel, kunit, lint, power_cuts, unchanged
+from . import arm64, compile_fail, conformance, guest_tests, host_tests, kernel, kunit, lint, power_cuts, unchanged
 from .errors import Failure
 from .guest_tests import Counts
 from .variants import MEASURED, SANITIZERS, Variant, sanitizer
@@ -66,6 +66,7 @@ STAGES: list[Stage] = [
     ("lint", _lint),
     ("misuse that must not compile", lambda: of_verdicts("compile-fail", compile_fail.run())),
     ("hooks that must leave no trace", lambda: of_verdicts("unchanged", unchanged.run())),
+    ("objects for arm64", arm64.run),
     ("KUnit", kunit.run),
     ("guest tests", lambda: guest_tests.run(cores=("rust",))),
     ("guest tests on the C core", lambda: guest_tests.run(REFERENCE, ("c",))),
