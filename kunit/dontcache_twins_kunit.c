@@ -336,13 +336,6 @@ static s64 twin_counted(struct twin *twin)
 	return percpu_counter_sum(&twin->wb->stat[WB_DONTCACHE_DIRTY]);
 }
 
-/* One run of the flusher, whatever it finds to do. */
-static void twin_run_flusher(struct twin *twin)
-{
-	mod_delayed_work(bdi_wq, &twin->wb->dwork, 0);
-	flush_delayed_work(&twin->wb->dwork);
-}
-
 /* Neither the pages nor the time of an inode without dropbehind pages. */
 static void kick_takes_only_its_share(struct kunit *test)
 {

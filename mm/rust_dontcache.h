@@ -9,6 +9,7 @@
 #ifndef _LINUX_RUST_DONTCACHE_H
 #define _LINUX_RUST_DONTCACHE_H
 
+#include <linux/backing-dev-defs.h>
 #include <linux/rust_writeback.h>
 
 struct bdi_writeback;
