@@ -20,7 +20,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 DEBUGFS = "/sys/kernel/debug/rust_writeback"
@@ -193,21 +193,12 @@ def traced() -> None:
         (TRACING / "events" / "workqueue" / name / "enable").write_text("1")
 
 
-def rounds() -> dict[int, int]:
-    """What a round for one page costs, for each number of inodes."""
+def by_count(measure: Callable[[int], int], counts: Sequence[int]) -> dict[int, int]:
+    """What is measured with each number of files, on a file system of its own that is alike for all of them."""
     costs = {}
-    for dirty in DIRTY:
-        with ext4("-N", str(2 * max(DIRTY)), "-E", "lazy_itable_init=0,lazy_journal_init=0"):
-            costs[dirty] = round_beside(dirty)
-    return costs
-
-
-def files() -> dict[int, int]:
-    """What a kick for that many files costs."""
-    costs = {}
-    for count in FILES:
-        with ext4("-N", str(2 * max(FILES)), "-E", "lazy_itable_init=0,lazy_journal_init=0"):
-            costs[count] = files_at_once(count)
+    for count in counts:
+        with ext4("-N", str(2 * max(counts)), "-E", "lazy_itable_init=0,lazy_journal_init=0"):
+            costs[count] = measure(count)
     return costs
 
 
@@ -219,11 +210,11 @@ def main() -> int:
             file.write(value)
     overwritten = {block: overwrites(block) for block in BLOCKS}
     traced()
-    found = {"core": read("core").strip(), "overwrite": overwritten, "rounds": rounds()}
+    found = {"core": read("core").strip(), "overwrite": overwritten, "rounds": by_count(round_beside, DIRTY)}
     if found["core"] == "rust":
         with ext4():
             found["look"] = longest_look()
-        found["files"] = files()
+        found["files"] = by_count(files_at_once, FILES)
     found["lines"] = lines + drops()
     print(json.dumps(found))
     return 0
