@@ -8,8 +8,8 @@
 #include <linux/fs.h>
 #include <linux/pagemap.h>
 #include <linux/percpu_counter.h>
-#include <linux/rust_dontcache.h>
 #include <linux/rust_dropbehind.h>
+#include <linux/rust_round.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>

@@ -155,6 +155,7 @@ static void nothing_is_left_over(struct kunit *test)
 	put_folio(folio);
 }
 
+#ifdef CONFIG_RUST_WRITEBACK_AB
 static void the_c_core_makes_none(struct kunit *test)
 {
 	struct folio *folio = locked_folio(test, 9);
@@ -164,6 +165,7 @@ static void the_c_core_makes_none(struct kunit *test)
 	set_core(CORE_RUST);
 	put_folio(folio);
 }
+#endif
 
 /* A bitmap file of md may ask for that, on a file system of large blocks. */
 static void a_block_beyond_the_folio_has_no_buffer(struct kunit *test)
@@ -198,7 +200,9 @@ static struct kunit_case buffer_index_cases[] = {
 	KUNIT_CASE(each_buffer_is_found),
 	KUNIT_CASE(without_an_index),
 	KUNIT_CASE(nothing_is_left_over),
+#ifdef CONFIG_RUST_WRITEBACK_AB
 	KUNIT_CASE(the_c_core_makes_none),
+#endif
 	KUNIT_CASE(a_block_beyond_the_folio_has_no_buffer),
 	{}
 };

@@ -17,7 +17,7 @@
 #include <linux/prandom.h>
 #include <linux/pseudo_fs.h>
 #include <linux/rust_dropbehind.h>
-#include <linux/rust_dontcache.h>
+#include <linux/rust_round.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/writeback.h>
 

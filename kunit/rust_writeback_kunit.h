@@ -8,6 +8,8 @@
 
 #include <linux/rust_writeback.h>
 
+#ifdef CONFIG_RUST_WRITEBACK_AB
+
 enum core { CORE_C, CORE_RUST, NR_CORES };
 
 static inline enum core get_core(void)
@@ -22,5 +24,20 @@ static inline void set_core(enum core core)
 	else
 		static_branch_disable(&rust_writeback_key);
 }
+
+#else /* CONFIG_RUST_WRITEBACK_AB */
+
+enum core { CORE_RUST, NR_CORES };
+
+static inline enum core get_core(void)
+{
+	return CORE_RUST;
+}
+
+static inline void set_core(enum core core)
+{
+}
+
+#endif /* CONFIG_RUST_WRITEBACK_AB */
 
 #endif /* _LINUX_RUST_WRITEBACK_KUNIT_H */

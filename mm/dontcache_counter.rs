@@ -11,12 +11,9 @@ use kernel::{
     folio::Folio,
     fs::AddressSpace,
     prelude::*,
-    writeback::{
-        account::{
-            change,
-            Flags, //
-        },
-        kick::leave, //
+    writeback::account::{
+        change,
+        Flags, //
     }, //
 };
 
@@ -121,5 +118,5 @@ pub unsafe extern "C" fn rust_dontcache_moved(
     };
     old.add_dontcache_dirty(pages.wrapping_neg());
     new.add_dontcache_dirty(pages);
-    leave(new);
+    kernel::writeback::kick::leave(new);
 }

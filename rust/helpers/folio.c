@@ -4,7 +4,6 @@
 #include <linux/mm.h>
 #include <linux/page-flags.h>
 #include <linux/pagemap.h>
-#include <linux/rust_dropbehind.h>
 
 __rust_helper void rust_helper_folio_get(struct folio *folio)
 {
@@ -63,10 +62,12 @@ __rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
 	folio_set_dropbehind(folio);
 }
 
+/* All its flags as they were. */
 __rust_helper unsigned long
 rust_helper_folio_fetch_clear_dropbehind(struct folio *folio)
 {
-	return folio_fetch_clear_dropbehind(folio);
+	return atomic_long_fetch_andnot(BIT(PG_dropbehind),
+					(atomic_long_t *)folio_flags(folio, 0));
 }
 
 __rust_helper void rust_helper_folio_clear_dropbehind(struct folio *folio)

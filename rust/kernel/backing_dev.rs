@@ -18,31 +18,27 @@
 use crate::{
     bindings,
     ffi::c_ulong,
-    fs::Inode,
+    fs::{
+        Inode,
+        PagesGuard, //
+    },
     percpu_counter::PerCpuCounter,
     sched::{
         after,
         jiffies, //
     },
+    sync::rcu,
     time::msecs_to_jiffies,
     types::{
         NotThreadSafe,
         Opaque, //
-    },
-    wb_pace::WbPace,
-    writeback::kick::{
-        self,
-        Why, //
     }, //
 };
 use core::{
     marker::PhantomData,
     mem::MaybeUninit,
     ops::Deref,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr::NonNull, //
 };
 
 /// A bit of a wb's state (`enum wb_state`).
@@ -64,11 +60,6 @@ pub enum WbState {
     /// ... of which none could be written when it was tried last.
     DontcacheStuck = bindings::wb_state_WB_dontcache_stuck,
 }
-
-/// Dirty dropbehind pages that a CPU counts by itself: half of those that begin a round at least, for it
-/// is by the common count that a writer finds them to be enough. What a CPU has kept is known when the
-/// round begins ([`WbPace`]).
-const DONTCACHE_BATCH: i32 = 512;
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +113,7 @@ impl BdiWriteback {
     }
 
     #[inline]
-    fn stat(&self, item: WbStat) -> &PerCpuCounter {
+    pub(crate) fn stat(&self, item: WbStat) -> &PerCpuCounter {
         // SAFETY: The wb is live by the type invariants, its counters were initialised with it, and
         // `WbStat` names only items that exist.
         unsafe {
@@ -167,28 +158,6 @@ impl BdiWriteback {
         self.stat(item).sum()
     }
 
-    /// Adds `pages` to the count of dirty dropbehind pages.
-    ///
-    /// The change stays with this CPU until there are [`DONTCACHE_BATCH`] of them.
-    ///
-    /// Context: any.
-    ///
-    /// C counterpart: `wb_stat_mod(wb, WB_DONTCACHE_DIRTY, pages)`.
-    #[inline]
-    pub fn add_dontcache_dirty(&self, pages: i64) {
-        self.stat(WbStat::DontcacheDirty)
-            .add_batch(pages, DONTCACHE_BATCH);
-    }
-
-    /// Has the flusher see to the dirty dropbehind pages when what is left is due, as if it had left
-    /// them. Says whether it was to before. A full barrier.
-    ///
-    /// Context: any.
-    #[inline]
-    pub fn leave_dontcache(&self) -> bool {
-        self.test_and_set(WbState::DontcacheLeft)
-    }
-
     /// Has the flusher run in `milliseconds`, if it would not before and the device is still
     /// registered. Nothing that is due earlier gets later.
     ///
@@ -229,113 +198,6 @@ impl BdiWriteback {
     }
 }
 
-impl kick::Wb for BdiWriteback {
-    #[inline(always)]
-    fn order_after_dirtying(&self) {
-        // SAFETY: A barrier is always safe.
-        unsafe { bindings::smp_mb__after_atomic() };
-    }
-
-    #[inline(always)]
-    fn has_dirty_io(&self) -> bool {
-        self.test(WbState::HasDirtyIo)
-    }
-
-    #[inline(always)]
-    fn is_pending(&self) -> bool {
-        self.test(WbState::StartDontcache)
-    }
-
-    #[inline(always)]
-    fn test_and_set_pending(&self) -> bool {
-        self.test_and_set(WbState::StartDontcache)
-    }
-
-    #[inline(always)]
-    fn test_and_clear_pending(&self) -> bool {
-        self.test_and_clear(WbState::StartDontcache)
-    }
-
-    #[inline(always)]
-    fn about_dirty(&self) -> i64 {
-        self.stat(WbStat::DontcacheDirty).read()
-    }
-
-    #[inline(always)]
-    fn kick_at(&self) -> i64 {
-        WbPace::of(self).kick_at()
-    }
-
-    #[inline(always)]
-    fn delay_ms(&self) -> u32 {
-        WbPace::of(self).delay_ms()
-    }
-
-    #[inline(always)]
-    fn test_and_set_left(&self) -> bool {
-        self.leave_dontcache()
-    }
-
-    #[inline(always)]
-    fn set_due_in(&self, milliseconds: u32) {
-        WbPace::of(self).set_due_in(milliseconds);
-    }
-
-    #[inline(always)]
-    fn set_why(&self, why: Why) {
-        WbPace::of(self).set_why(why);
-    }
-
-    #[inline(always)]
-    fn why(&self) -> Why {
-        WbPace::of(self).why()
-    }
-
-    #[inline(always)]
-    fn due_in(&self) -> Option<u32> {
-        WbPace::of(self).due_in()
-    }
-
-    #[inline(always)]
-    fn is_left(&self) -> bool {
-        self.test(WbState::DontcacheLeft)
-    }
-
-    #[inline(always)]
-    fn take_left(&self) -> bool {
-        self.is_left() && self.test_and_clear(WbState::DontcacheLeft)
-    }
-
-    #[inline(always)]
-    fn set_stuck(&self, stuck: bool) {
-        if stuck {
-            self.test_and_set(WbState::DontcacheStuck);
-        } else if self.is_stuck() {
-            self.test_and_clear(WbState::DontcacheStuck);
-        }
-    }
-
-    #[inline(always)]
-    fn is_stuck(&self) -> bool {
-        self.test(WbState::DontcacheStuck)
-    }
-
-    #[inline(always)]
-    fn has_queue(&self) -> bool {
-        // SAFETY: The wb is live by the type invariants. Without the lock the list is looked at in
-        // one word.
-        unsafe {
-            let list = &raw mut (*self.as_raw()).b_dontcache;
-            !ptr::eq((&raw const (*list).next).read_volatile(), list)
-        }
-    }
-
-    #[inline(always)]
-    fn dontcache_dirty(&self) -> i64 {
-        self.stat_sum(WbStat::DontcacheDirty)
-    }
-}
-
 /// A section in which an inode keeps its wb.
 ///
 /// Begins with [`Inode::wb_section`] and ends when it is dropped. The code in between must not
@@ -357,7 +219,7 @@ pub struct WbSection<'a> {
 
 impl<'a> WbSection<'a> {
     #[inline(always)]
-    pub(crate) fn begin(inode: &'a Inode) -> Self {
+    fn begin(inode: &'a Inode) -> Self {
         let mut cookie = MaybeUninit::uninit();
         // SAFETY: The inode is live by its invariants, and `cookie` is ours to be written.
         let wb =
@@ -465,6 +327,52 @@ impl Drop for WbRef<'_> {
             if wb != &raw mut (*(*wb).bdi).wb {
                 bindings::wb_put(wb);
             }
+        }
+    }
+}
+
+impl Inode {
+    /// Looks at the inode's wb, which it may have no more by the time that the caller has the answer.
+    /// None if it has none, or is just getting another.
+    ///
+    /// Cheaper than a section: there is nothing to lock and to unlock.
+    ///
+    /// Context: any; `look` must not sleep.
+    #[inline(always)]
+    pub fn look_at_wb<R>(&self, look: impl FnOnce(&BdiWriteback) -> R) -> Option<R> {
+        let _rcu = rcu::read_lock();
+        // SAFETY: The inode is live by the type invariants. A wb that an inode has or had in this
+        // section is not freed before its end.
+        let wb = unsafe {
+            bindings::inode_wb_if_stays(self.as_raw())
+                .cast::<BdiWriteback>()
+                .as_ref()
+        };
+        wb.map(look)
+    }
+
+    /// Begins a section in which the inode keeps the wb that it has.
+    ///
+    /// Context: any; the section itself must not sleep.
+    ///
+    /// C counterpart: `unlocked_inode_to_wb_begin()`.
+    #[inline]
+    pub fn wb_section(&self) -> WbSection<'_> {
+        WbSection::begin(self)
+    }
+}
+
+impl PagesGuard<'_> {
+    /// The wb of the inode. None if the inode was never dirtied.
+    #[inline]
+    pub fn wb(&self) -> Option<&BdiWriteback> {
+        // SAFETY: By the type invariant of the page cache the inode is live. By that of the guard
+        // the lock is held, without which the inode does not change its wb; it holds a reference
+        // on it.
+        unsafe {
+            bindings::inode_to_wb(self.mapping().host().as_raw())
+                .cast::<BdiWriteback>()
+                .as_ref()
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::{
     bindings,
     folio::{
         Folio,
+        FolioGuard,
         LockedFolio, //
     },
     fs::AddressSpace,
@@ -47,11 +48,15 @@ use crate::{
         NotThreadSafe,
         Opaque, //
     },
-    writeback::together::{
-        to_front,
-        Row,
-        LARGE,
-        MOST, //
+    writeback::{
+        later::is_end,
+        together::{
+            to_front,
+            Row,
+            Seen,
+            LARGE,
+            MOST, //
+        }, //
     }, //
 };
 use core::{
@@ -66,6 +71,71 @@ use core::{
     },
     slice, //
 };
+
+impl Folio {
+    /// What decides whether the folio is to be dropped, all at one moment. Unordered.
+    #[inline(always)]
+    pub fn seen(&self) -> Seen {
+        let flags = self.flags();
+        Seen {
+            dropbehind: flags.dropbehind(),
+            dirty: flags.dirty(),
+            writeback: flags.writeback(),
+        }
+    }
+
+    /// Takes dropbehind from a folio that has left the page cache.
+    ///
+    /// C counterpart: `folio_clear_dropbehind()`.
+    #[inline(always)]
+    fn clear_dropbehind(&self) {
+        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::folio_clear_dropbehind(self.as_raw()) };
+    }
+}
+
+impl LockedFolio {
+    /// Whether the folio's file ends in it, and is open to be written to: who appends to the file
+    /// writes to the folio again.
+    #[inline(always)]
+    pub fn is_appended_to(&self) -> bool {
+        let mapping = self.raw_mapping();
+        if mapping.is_null() {
+            return false;
+        }
+        // SAFETY: By the type invariants of `Folio` it is a page cache that is not freed while the folio
+        // is locked.
+        let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
+        let start = self.pos();
+        let bytes = start..start.wrapping_add(self.size() as i64);
+        is_end(bytes, inode.size()) && inode.is_open_for_write()
+    }
+}
+
+impl FolioGuard<'_> {
+    /// Drops the folio from its page cache, if it is dropbehind, clean and nobody maps it, and unlocks
+    /// it. Keeps dropbehind if somebody's use of the folio prevents that.
+    ///
+    /// It takes the guard, from which the folio's buffers are borrowed: they are freed.
+    ///
+    /// Context: may sleep.
+    ///
+    /// C counterpart: `filemap_end_dropbehind()`.
+    #[inline]
+    pub fn end_dropbehind(self) {
+        if self.raw_mapping().is_null() {
+            // Somebody else has taken it out.
+            if self.seen().may_go() {
+                self.clear_dropbehind();
+            }
+            return;
+        }
+        // SAFETY: By the type invariants the folio is locked by this guard, from which nothing is
+        // borrowed any more. Its lock keeps it in the page cache, and that has a reference on it until
+        // it leaves; the guard was borrowed from who has another.
+        unsafe { drop_locked(NonNull::from(&**self).cast(), false) };
+    }
+}
 
 /// Where folios are gathered (`struct rust_drop_batch`): a CPU's share.
 ///

@@ -14,12 +14,7 @@
 //! borrows the lists for itself alone. Between two calls every inode is in a list of the wb, whatever
 //! becomes of the caller.
 //!
-//! Two flags of an inode's page cache say where it belongs:
-//!
-//! | flag | holds |
-//! | --- | --- |
-//! | `AS_DONTCACHE_DIRTY` | it may have dirty dropbehind folios: set with the first, cleared by who has looked in vain |
-//! | `AS_DONTCACHE_LISTED` | ... and its inode is in `b_dontcache`, is queued, or will be put there by who has it |
+//! Which inodes belong into `b_dontcache` is known in [`crate::dontcache_list`].
 //!
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 

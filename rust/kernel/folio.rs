@@ -16,11 +16,7 @@
 
 use crate::{
     bindings,
-    drop_batch,
-    fs::{
-        AddressSpace,
-        PagesGuard, //
-    },
+    fs::PagesGuard,
     sync::{
         aref::AlwaysRefCounted,
         atomic::{
@@ -33,11 +29,6 @@ use crate::{
     types::{
         NotThreadSafe,
         Opaque, //
-    },
-    writeback::{
-        account,
-        later,
-        together, //
     }, //
 };
 use core::{
@@ -53,6 +44,41 @@ const UPTODATE: usize = 1 << bindings::pageflags_PG_uptodate;
 const DIRTY: usize = 1 << bindings::pageflags_PG_dirty;
 const WRITEBACK: usize = 1 << bindings::pageflags_PG_writeback;
 const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
+
+/// The flags of a folio at one moment.
+#[derive(Clone, Copy)]
+pub struct FolioFlags(usize);
+
+impl FolioFlags {
+    /// What C has read of a folio's flags: the whole word.
+    #[inline(always)]
+    pub fn from_raw(word: usize) -> Self {
+        Self(word)
+    }
+
+    #[inline(always)]
+    fn has(self, flag: usize) -> bool {
+        self.0 & flag != 0
+    }
+
+    /// The folio has data that its device does not have (`PG_dirty`).
+    #[inline(always)]
+    pub fn dirty(self) -> bool {
+        self.has(DIRTY)
+    }
+
+    /// It is on its way to its device (`PG_writeback`).
+    #[inline(always)]
+    pub fn writeback(self) -> bool {
+        self.has(WRITEBACK)
+    }
+
+    /// It is to leave the page cache once it is clean (`PG_dropbehind`).
+    #[inline(always)]
+    pub fn dropbehind(self) -> bool {
+        self.has(DROPBEHIND)
+    }
+}
 
 /// A folio of the page cache (`struct folio`).
 ///
@@ -130,14 +156,19 @@ impl Folio {
         unsafe { bindings::folio_size(self.as_raw()) }
     }
 
-    /// The flags at the moment.
+    /// The flags, all at one moment. Unordered.
     #[inline(always)]
-    fn flags<O: AcquireOrRelaxed>(&self, order: O) -> usize {
+    pub fn flags(&self) -> FolioFlags {
+        self.load_flags(Relaxed)
+    }
+
+    #[inline(always)]
+    fn load_flags<O: AcquireOrRelaxed>(&self, order: O) -> FolioFlags {
         // SAFETY: The folio is live by the type invariants; its flags are only accessed atomically.
         let flags = unsafe {
             Atomic::from_ptr(&raw mut (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.flags.f)
         };
-        flags.load(order)
+        FolioFlags(flags.load(order))
     }
 
     /// Whether the folio has data that its device does not have (`PG_dirty`).
@@ -145,7 +176,7 @@ impl Folio {
     /// C counterpart: `folio_test_dirty()`.
     #[inline]
     pub fn test_dirty(&self) -> bool {
-        self.flags(Relaxed) & DIRTY != 0
+        self.flags().dirty()
     }
 
     /// Whether every byte of the folio is as new as its device's (`PG_uptodate`). Reads of the
@@ -154,7 +185,7 @@ impl Folio {
     /// C counterpart: `folio_test_uptodate()`.
     #[inline]
     pub fn test_uptodate(&self) -> bool {
-        self.flags(Acquire) & UPTODATE != 0
+        self.load_flags(Acquire).has(UPTODATE)
     }
 
     /// Whether the folio is on its way to its device (`PG_writeback`).
@@ -162,7 +193,7 @@ impl Folio {
     /// C counterpart: `folio_test_writeback()`.
     #[inline]
     pub fn test_writeback(&self) -> bool {
-        self.flags(Relaxed) & WRITEBACK != 0
+        self.flags().writeback()
     }
 
     /// Whether the folio is to leave the page cache once it is clean (`PG_dropbehind`).
@@ -170,50 +201,18 @@ impl Folio {
     /// C counterpart: `folio_test_dropbehind()`.
     #[inline]
     pub fn test_dropbehind(&self) -> bool {
-        self.flags(Relaxed) & DROPBEHIND != 0
+        self.flags().dropbehind()
     }
 
-    /// Takes dropbehind away from the folio, and says what its flags were at that moment. A full
-    /// barrier.
-    ///
-    /// Under the lock of the page cache that the folio is in: so do those who make a dropbehind
-    /// folio dirty. Of a folio that is in another one nothing is changed.
-    ///
-    /// C counterpart: `folio_test_clear_dropbehind()`, which says less.
+    /// Whether the folio is in the page cache whose lock is held.
     #[inline]
-    pub fn claim(&self, pages: &PagesGuard<'_>) -> Option<account::Flags> {
-        if !pages.has(self) {
-            return None;
-        }
-        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
-        let before = unsafe { bindings::folio_fetch_clear_dropbehind(self.as_raw()) };
-        Some(account_flags(before))
-    }
-
-    /// Whether the folio counts as dirty and dropbehind, by both flags at one moment. Unordered.
-    #[inline]
-    pub fn is_dontcache_dirty(&self) -> bool {
-        account_flags(self.flags(Relaxed)).counts()
-    }
-
-    /// What decides whether the folio is to be dropped, all at one moment. Unordered.
-    #[inline(always)]
-    pub fn seen(&self) -> together::Seen {
-        let flags = self.flags(Relaxed);
-        together::Seen {
-            dropbehind: flags & DROPBEHIND != 0,
-            dirty: flags & DIRTY != 0,
-            writeback: flags & WRITEBACK != 0,
-        }
-    }
-
-    /// Takes dropbehind from a folio that has left the page cache.
-    ///
-    /// C counterpart: `folio_clear_dropbehind()`.
-    #[inline(always)]
-    pub(crate) fn clear_dropbehind(&self) {
-        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
-        unsafe { bindings::folio_clear_dropbehind(self.as_raw()) };
+    pub fn is_in(&self, pages: &PagesGuard<'_>) -> bool {
+        // SAFETY: The folio is live by the type invariants. The field is one word, which of a folio of
+        // this page cache only changes under the lock.
+        let mapping = unsafe {
+            (&raw const (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping).read_volatile()
+        };
+        mapping == pages.mapping().as_raw()
     }
 
     /// Whether anybody has the folio in its address space. Nobody comes to have it while it is locked
@@ -231,7 +230,7 @@ impl Folio {
     /// C counterpart: `folio_test_locked()`.
     #[inline]
     pub fn test_locked(&self) -> bool {
-        self.flags(Relaxed) & LOCKED != 0
+        self.flags().has(LOCKED)
     }
 
     /// Locks the folio, and sleeps until it can.
@@ -267,15 +266,6 @@ impl Folio {
         } else {
             None
         }
-    }
-}
-
-/// What of a word of flags decides whether the folio counts.
-#[inline(always)]
-fn account_flags(word: usize) -> account::Flags {
-    account::Flags {
-        dirty: word & DIRTY != 0,
-        dropbehind: word & DROPBEHIND != 0,
     }
 }
 
@@ -324,7 +314,7 @@ impl LockedFolio {
     ///
     /// C counterpart: `folio->mapping`.
     #[inline]
-    pub(crate) fn raw_mapping(&self) -> *mut bindings::address_space {
+    pub fn raw_mapping(&self) -> *mut bindings::address_space {
         // SAFETY: The folio is live by the type invariants, and the field is valid in any folio.
         unsafe { (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping }
     }
@@ -336,22 +326,6 @@ impl LockedFolio {
     pub fn pos(&self) -> i64 {
         // SAFETY: The folio is live by the type invariants, and the lock keeps its index.
         unsafe { bindings::folio_pos(self.as_raw()) }
-    }
-
-    /// Whether the folio's file ends in it, and is open to be written to: who appends to the file
-    /// writes to the folio again.
-    #[inline(always)]
-    pub fn is_appended_to(&self) -> bool {
-        let mapping = self.raw_mapping();
-        if mapping.is_null() {
-            return false;
-        }
-        // SAFETY: By the type invariants of `Folio` it is a page cache that is not freed while the folio
-        // is locked.
-        let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
-        let start = self.pos();
-        let bytes = start..start.wrapping_add(self.size() as i64);
-        later::is_end(bytes, inode.size()) && inode.is_open_for_write()
     }
 
     /// Marks all data of the folio as valid. Writes of the data are ordered before.
@@ -404,31 +378,6 @@ impl LockedFolio {
 pub struct FolioGuard<'a> {
     folio: &'a Folio,
     _not_send: NotThreadSafe,
-}
-
-impl FolioGuard<'_> {
-    /// Drops the folio from its page cache, if it is dropbehind, clean and nobody maps it, and unlocks
-    /// it. Keeps dropbehind if somebody's use of the folio prevents that.
-    ///
-    /// It takes the guard, from which the folio's buffers are borrowed: they are freed.
-    ///
-    /// Context: may sleep.
-    ///
-    /// C counterpart: `filemap_end_dropbehind()`.
-    #[inline]
-    pub fn end_dropbehind(self) {
-        if self.raw_mapping().is_null() {
-            // Somebody else has taken it out.
-            if self.seen().may_go() {
-                self.clear_dropbehind();
-            }
-            return;
-        }
-        // SAFETY: By the type invariants the folio is locked by this guard, from which nothing is
-        // borrowed any more. Its lock keeps it in the page cache, and that has a reference on it until
-        // it leaves; `self.folio` was borrowed from who has another.
-        unsafe { drop_batch::drop_locked(NonNull::from(self.folio).cast(), false) };
-    }
 }
 
 impl Deref for FolioGuard<'_> {

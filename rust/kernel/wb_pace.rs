@@ -7,7 +7,11 @@
 //! C header: [`include/linux/rust_pace.h`](srctree/include/linux/rust_pace.h)
 
 use crate::{
-    backing_dev::BdiWriteback,
+    backing_dev::{
+        BdiWriteback,
+        WbStat,
+        WbState, //
+    },
     bindings,
     sched::{
         after,
@@ -24,6 +28,7 @@ use crate::{
     },
     writeback::{
         kick::{
+            self,
             Wb,
             Why, //
         },
@@ -36,9 +41,12 @@ use crate::{
         }, //
     }, //
 };
-use core::mem::{
-    offset_of,
-    MaybeUninit, //
+use core::{
+    mem::{
+        offset_of,
+        MaybeUninit, //
+    },
+    ptr, //
 };
 
 /// Pages in 512 bytes' sectors.
@@ -302,5 +310,123 @@ impl<'a> WbPace<'a> {
             pages: (sectors / SECTORS_IN_PAGE) as u64,
             largest: (disk.largest as usize / SECTORS_IN_PAGE) as u64,
         })
+    }
+}
+
+impl BdiWriteback {
+    /// Has the flusher see to the dirty dropbehind pages when what is left is due, as if it had left
+    /// them. Says whether it was to before. A full barrier.
+    ///
+    /// Context: any.
+    #[inline]
+    pub fn leave_dontcache(&self) -> bool {
+        self.test_and_set(WbState::DontcacheLeft)
+    }
+}
+
+impl kick::Wb for BdiWriteback {
+    #[inline(always)]
+    fn order_after_dirtying(&self) {
+        // SAFETY: A barrier is always safe.
+        unsafe { bindings::smp_mb__after_atomic() };
+    }
+
+    #[inline(always)]
+    fn has_dirty_io(&self) -> bool {
+        self.test(WbState::HasDirtyIo)
+    }
+
+    #[inline(always)]
+    fn is_pending(&self) -> bool {
+        self.test(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn test_and_set_pending(&self) -> bool {
+        self.test_and_set(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn test_and_clear_pending(&self) -> bool {
+        self.test_and_clear(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn about_dirty(&self) -> i64 {
+        self.stat(WbStat::DontcacheDirty).read()
+    }
+
+    #[inline(always)]
+    fn kick_at(&self) -> i64 {
+        WbPace::of(self).kick_at()
+    }
+
+    #[inline(always)]
+    fn delay_ms(&self) -> u32 {
+        WbPace::of(self).delay_ms()
+    }
+
+    #[inline(always)]
+    fn test_and_set_left(&self) -> bool {
+        self.leave_dontcache()
+    }
+
+    #[inline(always)]
+    fn set_due_in(&self, milliseconds: u32) {
+        WbPace::of(self).set_due_in(milliseconds);
+    }
+
+    #[inline(always)]
+    fn set_why(&self, why: Why) {
+        WbPace::of(self).set_why(why);
+    }
+
+    #[inline(always)]
+    fn why(&self) -> Why {
+        WbPace::of(self).why()
+    }
+
+    #[inline(always)]
+    fn due_in(&self) -> Option<u32> {
+        WbPace::of(self).due_in()
+    }
+
+    #[inline(always)]
+    fn is_left(&self) -> bool {
+        self.test(WbState::DontcacheLeft)
+    }
+
+    #[inline(always)]
+    fn take_left(&self) -> bool {
+        self.is_left() && self.test_and_clear(WbState::DontcacheLeft)
+    }
+
+    #[inline(always)]
+    fn set_stuck(&self, stuck: bool) {
+        if stuck {
+            self.test_and_set(WbState::DontcacheStuck);
+        } else if self.is_stuck() {
+            self.test_and_clear(WbState::DontcacheStuck);
+        }
+    }
+
+    #[inline(always)]
+    fn is_stuck(&self) -> bool {
+        self.test(WbState::DontcacheStuck)
+    }
+
+    #[inline(always)]
+    fn has_queue(&self) -> bool {
+        // SAFETY: The wb is live by the type invariants. Without the lock the list is looked at in
+        // one word.
+        unsafe {
+            let list = &raw mut (*self.as_raw()).b_dontcache;
+            !ptr::eq((&raw const (*list).next).read_volatile(), list)
+        }
+    }
+
+    #[inline(always)]
+    fn dontcache_dirty(&self) -> i64 {
+        self.stat_sum(WbStat::DontcacheDirty)
     }
 }

@@ -17,15 +17,15 @@ from . import paths
 from .errors import Failure, run_main
 
 MECHANISMS = {
-    "counter": r"dontcache_counter|account|percpu_counter|rust_dirty_folio",
-    "kick and round": r"fs/dontcache\.rs|flusher|kick|round|pace|policy|filemap_flush",
+    "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|rust_dirty_folio",
+    "kick and round": r"dontcache_list|fs/dontcache\.rs|flusher|kick|round|[_/]pace\.|policy|flush",
     "walk": r"buffer_walk|buffer_head|block_range|ring|write_begin",
     "batch": r"bio|writeback/batch|cpu_work",
-    "drop": r"dropbehind|drop_batch|leftovers|later|together",
-    "shared": r"debugfs|backing_dev|folio|inode|percpu|sched|writeback/mod|rust_writeback|rust_dontcache",
+    "drop": r"dropbehind|drop_batch|leftovers|later|together|rust_tail",
+    "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback|rust_dontcache",
 }
 """The first that is found in a file's name is its mechanism."""
-NOT_COUNTED = r"^kunit/|Kconfig"
+NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"
 C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 RUST_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 RUST_TESTS = re.compile(r"^#\[cfg\(all\(test.*", re.MULTILINE | re.DOTALL)

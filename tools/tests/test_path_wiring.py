@@ -116,6 +116,6 @@ def macros(text: str) -> list[str]:
 def test_no_header_of_ours_redefines_what_c_calls() -> None:
     """A hook is a line of a wiring patch: it is seen where it acts, and names what it takes."""
     assert macros("#define bio_in_atomic()\trust_bio_in_atomic(bio)\n") == ["bio_in_atomic"]
-    headers = [path for folder in ("mm", "fs", "block") for path in (PROJECT / folder).glob("*.h")]
+    headers = [path for folder in ("mm", "fs", "block") for path in (PROJECT / folder).rglob("*.h")]
     assert len(headers) > 5
     assert [name for path in headers for name in macros(path.read_text()) if "rust" not in name.lower()] == []

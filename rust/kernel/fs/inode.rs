@@ -5,34 +5,13 @@
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
 use crate::{
-    backing_dev::{
-        BdiWriteback,
-        WbSection, //
-    },
     bindings,
-    ffi::{
-        c_long,
-        c_ulong, //
-    },
-    folio::Folio,
-    page::PAGE_SHIFT,
-    sync::rcu,
+    ffi::c_ulong,
     types::{
         NotThreadSafe,
         Opaque, //
-    },
-    writeback::{
-        policy::{
-            PageCache,
-            Written, //
-        },
-        round::{
-            Has,
-            LOOKS, //
-        }, //
     }, //
 };
-use core::ptr;
 
 /// A file's inode (`struct inode`).
 ///
@@ -93,42 +72,7 @@ impl Inode {
         // SAFETY: The inode is live by the type invariants; the number is read in one word.
         unsafe { (&raw const (*self.as_raw()).i_writecount.counter).read_volatile() > 0 }
     }
-
-    /// Looks at the inode's wb, which it may have no more by the time that the caller has the answer.
-    /// None if it has none, or is just getting another.
-    ///
-    /// Cheaper than a section: there is nothing to lock and to unlock.
-    ///
-    /// Context: any; `look` must not sleep.
-    #[inline(always)]
-    pub fn look_at_wb<R>(&self, look: impl FnOnce(&BdiWriteback) -> R) -> Option<R> {
-        let _rcu = rcu::read_lock();
-        // SAFETY: The inode is live by the type invariants. A wb that an inode has or had in this
-        // section is not freed before its end.
-        let wb = unsafe {
-            bindings::inode_wb_if_stays(self.as_raw())
-                .cast::<BdiWriteback>()
-                .as_ref()
-        };
-        wb.map(look)
-    }
-
-    /// Begins a section in which the inode keeps the wb that it has.
-    ///
-    /// Context: any; the section itself must not sleep.
-    ///
-    /// C counterpart: `unlocked_inode_to_wb_begin()`.
-    #[inline]
-    pub fn wb_section(&self) -> WbSection<'_> {
-        WbSection::begin(self)
-    }
 }
-
-/// `PAGECACHE_TAG_DIRTY`, which is a cast to bindgen.
-const TAG_DIRTY: bindings::xa_mark_t = 0;
-
-const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
-const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
 
 /// The page cache of an inode (`struct address_space`).
 ///
@@ -206,127 +150,6 @@ impl AddressSpace {
         // SAFETY: The page cache is live by the type invariants; the tag is read in one word.
         unsafe { bindings::mapping_dirty_tagged(self.as_raw()) }
     }
-
-    /// Notes that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`).
-    ///
-    /// Context: any.
-    #[inline]
-    pub fn mark_dontcache_dirty(&self) {
-        self.set_flag(DONTCACHE_DIRTY);
-    }
-
-    /// Whether that is noted.
-    #[inline]
-    pub fn may_have_dontcache_dirty(&self) -> bool {
-        self.raw_flags() & DONTCACHE_DIRTY != 0
-    }
-
-    /// Notes that the flusher finds these folios (`AS_DONTCACHE_LISTED`): see [`crate::flusher`].
-    /// Under the lock of the wb's lists.
-    #[inline]
-    pub(crate) fn mark_dontcache_listed(&self) {
-        self.set_flag(DONTCACHE_LISTED);
-    }
-
-    /// Whether the flusher has to be told of dirty dropbehind folios, which it would not find.
-    #[inline(always)]
-    pub fn is_dontcache_unlisted(&self) -> bool {
-        self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
-    }
-
-    /// Looks for dirty dropbehind folios, at `looks` dirty ones at most. If there is none, it is noted
-    /// no longer that there may be.
-    ///
-    /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
-    pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> Has {
-        if !self.may_have_dontcache_dirty() {
-            return Has::Nothing;
-        }
-        let pages = self.lock_pages();
-        let has = pages.find_dontcache_dirty(looks);
-        if has == Has::Nothing {
-            // Who dirties one notes it again, under the lock that is held here.
-            self.clear_flag(DONTCACHE_DIRTY);
-            self.clear_flag(DONTCACHE_LISTED);
-        }
-        has
-    }
-
-    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it does if it may
-    /// have dirty dropbehind folios after a few looks. Notes that the flusher finds them there.
-    ///
-    /// Context: under the lock of the wb's lists.
-    pub fn keep_dontcache_listed(&self) -> bool {
-        let keeps = self.look_for_dontcache_dirty(LOOKS) != Has::Nothing;
-        if keeps {
-            self.mark_dontcache_listed();
-        }
-        keeps
-    }
-
-    #[inline(always)]
-    fn raw_flags(&self) -> c_ulong {
-        // SAFETY: The page cache is live by the type invariants; its flags are read in one load.
-        unsafe { (&raw const (*self.as_raw()).flags).read_volatile() }
-    }
-
-    /// The test keeps the cache line shared where the flag is set already.
-    #[inline(always)]
-    fn set_flag(&self, flag: c_ulong) {
-        if self.raw_flags() & flag == 0 {
-            // SAFETY: The page cache is live by the type invariants; its flags are changed atomically.
-            unsafe {
-                bindings::test_and_set_bit(
-                    flag.trailing_zeros() as usize,
-                    &raw mut (*self.as_raw()).flags,
-                )
-            };
-        }
-    }
-
-    #[inline(always)]
-    fn clear_flag(&self, flag: c_ulong) {
-        // SAFETY: As for `set_flag`.
-        unsafe {
-            bindings::test_and_clear_bit(
-                flag.trailing_zeros() as usize,
-                &raw mut (*self.as_raw()).flags,
-            )
-        };
-    }
-
-    /// Starts the writeback of dirty pages in `range`, and waits for none.
-    ///
-    /// What goes wrong is recorded in the page cache, for `fsync()` to tell.
-    ///
-    /// Context: sleeps.
-    ///
-    /// C counterpart: `filemap_flush_range()`.
-    #[inline]
-    pub fn flush_range(&self, range: Written) {
-        self.flush(range, c_long::MAX);
-    }
-
-    /// The same for no more pages than it takes to hold `range`. A folio is written whole.
-    ///
-    /// Context: sleeps.
-    #[inline]
-    pub fn flush_range_as_many(&self, range: Written) {
-        self.flush(range, range.pages(PAGE_SHIFT as u32) as c_long);
-    }
-
-    fn flush(&self, range: Written, pages: c_long) {
-        // SAFETY: The page cache and its inode are live by the type invariants, and the range is
-        // one of bytes that a file can have. `pages` is above zero.
-        unsafe {
-            bindings::rust_filemap_flush_range_nr(
-                self.as_raw(),
-                range.first(),
-                range.last(),
-                pages,
-            );
-        }
-    }
 }
 
 /// The lock of a page cache's folios. Interrupts are off while it is held.
@@ -344,55 +167,10 @@ pub struct PagesGuard<'a> {
 }
 
 impl PagesGuard<'_> {
-    /// Whether `folio` is in this page cache.
+    /// The page cache whose lock it is.
     #[inline]
-    pub fn has(&self, folio: &Folio) -> bool {
-        // SAFETY: A folio that is referred to is live. Its field is one word, which for a folio of
-        // this page cache only changes under the lock.
-        let mapping = unsafe {
-            (&raw const (*folio.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping).read_volatile()
-        };
-        mapping == self.mapping.as_raw()
-    }
-
-    /// Whether any of the first `looks` dirty folios is dropbehind.
-    fn find_dontcache_dirty(&self, looks: usize) -> Has {
-        let mut cursor = bindings::xa_state {
-            // SAFETY: The page cache is live by its type invariants, so its field can be named.
-            xa: unsafe { &raw mut (*self.mapping.as_raw()).i_pages },
-            // What XA_STATE() says: the walk begins at the root. A pointer that is only compared.
-            xa_node: ptr::without_provenance_mut(3),
-            ..Default::default()
-        };
-        for _ in 0..looks {
-            // SAFETY: The lock of the index is held, so that it does not change during the walk.
-            let entry = unsafe { bindings::xas_find_marked(&mut cursor, c_ulong::MAX, TAG_DIRTY) };
-            if entry.is_null() {
-                return Has::Nothing;
-            }
-            // With DAX an entry is a value and no folio: it has the lowest bit set.
-            if entry.addr() & 1 == 0 {
-                // SAFETY: The index holds a reference on the folio as long as its lock is held.
-                let folio = unsafe { Folio::from_raw(entry.cast()) };
-                if folio.is_dontcache_dirty() {
-                    return Has::Dropbehind;
-                }
-            }
-        }
-        Has::Maybe
-    }
-
-    /// The wb of the inode. None if the inode was never dirtied.
-    #[inline]
-    pub fn wb(&self) -> Option<&BdiWriteback> {
-        // SAFETY: By the type invariant of the page cache the inode is live. By that of the guard
-        // the lock is held, without which the inode does not change its wb; it holds a reference
-        // on it.
-        unsafe {
-            bindings::inode_to_wb(self.mapping.host().as_raw())
-                .cast::<BdiWriteback>()
-                .as_ref()
-        }
+    pub fn mapping(&self) -> &AddressSpace {
+        self.mapping
     }
 }
 
@@ -401,12 +179,5 @@ impl Drop for PagesGuard<'_> {
     fn drop(&mut self) {
         // SAFETY: By the type invariants the lock is held, with these flags, and ours to release.
         unsafe { bindings::mapping_unlock_pages(self.mapping.as_raw(), self.flags) };
-    }
-}
-
-impl PageCache for AddressSpace {
-    fn is_under_writeback(&self) -> bool {
-        // SAFETY: The page cache is live by the type invariants; the tag is read in one word.
-        unsafe { bindings::mapping_writeback_tagged(self.as_raw()) }
     }
 }

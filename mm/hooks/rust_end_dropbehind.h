@@ -15,20 +15,6 @@ static inline bool rust_filemap_end_dropbehind(struct folio *folio,
 	return true;
 }
 
-/* Whether @mapping has a dropbehind folio there. Does not claim it. */
-bool rust_is_dropbehind_at(struct address_space *mapping, pgoff_t index)
-{
-	struct folio *folio = filemap_get_entry(mapping, index);
-	bool dropbehind;
-
-	if (!folio || xa_is_value(folio))
-		return false;
-	dropbehind = folio_test_dropbehind(folio);
-	folio_put(folio);
-	return dropbehind;
-}
-EXPORT_SYMBOL_GPL(rust_is_dropbehind_at);
-
 DEFINE_PER_CPU(struct rust_drop_batch, rust_drop_batches);
 EXPORT_SYMBOL_GPL(rust_drop_batch_begin);
 EXPORT_SYMBOL_GPL(rust_drop_batch_end);
@@ -89,7 +75,23 @@ static inline bool rust_drop_together(struct folio *folio)
 	       rust_drop_batch_add(batch, folio);
 }
 
+/*
+ * @folio was to be dropped. If it is still to be, because somebody else had it
+ * locked or this is an interrupt, it is tried again. A folio that is dirty or
+ * under writeback meanwhile is dropped at the end of that.
+ */
+static inline void rust_drop_if_left(struct folio *folio)
+{
+	if (rust_writeback_active() && folio_test_dropbehind(folio) &&
+	    !folio_test_dirty(folio) && !folio_test_writeback(folio))
+		rust_drop_later(folio);
+}
+
 #else /* CONFIG_RUST_WRITEBACK */
+
+static inline void rust_drop_if_left(struct folio *folio)
+{
+}
 
 static inline bool rust_drop_together(struct folio *folio)
 {

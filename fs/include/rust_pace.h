@@ -21,6 +21,13 @@ struct rust_pace {
 	unsigned int	why;		/* the next round begins */
 };
 
+/* What a disk has written since it is there. */
+struct rust_disk_writes {
+	unsigned long	writes;
+	unsigned long	sectors;
+	unsigned int	largest;	/* sectors that it takes at once */
+};
+
 /* Why a round began, as tracepoints tell it; "dontcache" is for its size. */
 #ifdef CONFIG_RUST_WRITEBACK
 #define EM_DONTCACHE_DEADLINE	\

@@ -1,40 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The dropbehind pages that are dirty, counted and kicked in Rust: its hooks,
- * as the C that they stand in sees them.
- *
- * A hook that returns true has done the work, and the C beside it is skipped.
- * Without CONFIG_RUST_WRITEBACK that is a constant false.
+ * The flusher's rounds for DONTCACHE writers, in Rust: its hooks, as the C that
+ * they stand in sees them.
  */
-#ifndef _LINUX_RUST_DONTCACHE_H
-#define _LINUX_RUST_DONTCACHE_H
+#ifndef _LINUX_RUST_ROUND_H
+#define _LINUX_RUST_ROUND_H
 
 #include <linux/backing-dev-defs.h>
-#include <linux/rust_writeback.h>
+#include <linux/rust_kick.h>
 
-struct bdi_writeback;
-struct folio;
+struct address_space;
 struct inode;
-struct list_head;
 struct super_block;
 struct wb_writeback_work;
 
 #ifdef CONFIG_RUST_WRITEBACK
-
-/* What a disk has written since it is there. */
-struct rust_disk_writes {
-	unsigned long	writes;
-	unsigned long	sectors;
-	unsigned int	largest;	/* sectors that it takes at once */
-};
-
-/* mm/dontcache_counter.rs */
-void rust_dontcache_dirtied(struct address_space *mapping,
-			    struct bdi_writeback *wb, long nr);
-void rust_dontcache_cleaned(struct bdi_writeback *wb, long nr);
-void rust_dontcache_claim(struct folio *folio, struct address_space *mapping);
-void rust_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
-			  struct bdi_writeback *new_wb);
 
 /* fs/dontcache_round.rs */
 long rust_dontcache_flush(struct bdi_writeback *wb);
@@ -82,44 +62,22 @@ unsigned long rust_wb_background(struct bdi_writeback *wb);
 int rust_filemap_flush_range_nr(struct address_space *mapping, loff_t first,
 				loff_t last, long nr_pages);
 
-/* mm/rust_writeback.c: @wb begins and ends; it must not count anything then */
+/* fs/rust_round.c: @wb begins and ends; it must not count anything then */
 void rust_wb_init(struct bdi_writeback *wb);
 void rust_wb_exit(struct bdi_writeback *wb);
 
-/* mm/rust_writeback.c: the dirty inodes of @wb that are not in b_dirty */
+/* fs/rust_round.c: the dirty inodes of @wb that are not in b_dirty */
 size_t rust_wb_nr_dontcache(struct bdi_writeback *wb);
 bool rust_wb_has_dontcache(struct bdi_writeback *wb);
 
-/* mm/rust_writeback.c: for the whole system, at any time */
+/* fs/rust_round.c: for the whole system, at any time */
 int rust_writeback_set_policy(const char *name);
 const char *rust_writeback_policy(void);
 
+#ifdef CONFIG_RUST_WRITEBACK_AB
 /* fs/rust_flusher.h, for tests: what the flusher does with a kick */
 long dontcache_test_flush(struct bdi_writeback *wb);
-
-/*
- * The @nr pages of @folio stopped being dirty on @wb. The lock of the page cache
- * has been held since before: @folio is as dropbehind as it was.
- */
-static __always_inline bool
-rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
-			       long nr)
-{
-	if (!rust_writeback_active())
-		return false;
-	if (folio_test_dropbehind(folio))
-		rust_dontcache_cleaned(wb, nr);
-	return true;
-}
-
-/* The inode of @folio, which may be dirty, gets another wb. */
-static __always_inline void
-rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
-			     struct bdi_writeback *new_wb)
-{
-	if (rust_writeback_active())
-		rust_dontcache_moved(folio, old_wb, new_wb);
-}
+#endif
 
 /* The inode of @mapping has got into the lists of @wb, under the lock of pages. */
 static inline void rust_inode_switched(struct address_space *mapping,
@@ -156,24 +114,6 @@ static inline void rust_wb_look_again(struct bdi_writeback *wb)
 }
 
 #else /* CONFIG_RUST_WRITEBACK */
-
-static inline bool
-rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
-			       long nr)
-{
-	return false;
-}
-
-static inline void
-rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
-			     struct bdi_writeback *new_wb)
-{
-}
-
-static inline void rust_dontcache_claim(struct folio *folio,
-					struct address_space *mapping)
-{
-}
 
 static inline void rust_wb_init(struct bdi_writeback *wb)
 {
@@ -222,4 +162,4 @@ static inline long rust_dontcache_flush(struct bdi_writeback *wb)
 
 #endif /* CONFIG_RUST_WRITEBACK */
 
-#endif /* _LINUX_RUST_DONTCACHE_H */
+#endif /* _LINUX_RUST_ROUND_H */

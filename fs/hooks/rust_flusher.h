@@ -69,7 +69,7 @@ static struct list_head *rust_dirty_list(struct inode *inode,
 	return &wb->b_dontcache;
 }
 
-#if defined(CONFIG_RUST_WRITEBACK_KUNIT_TEST) || defined(CONFIG_RUST_WRITEBACK_MICRO)
+#ifdef CONFIG_RUST_WRITEBACK_AB
 static long wb_check_start_dontcache(struct bdi_writeback *wb);
 
 long dontcache_test_flush(struct bdi_writeback *wb)

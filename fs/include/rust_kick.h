@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The writeback core in Rust: whether it is active, and what <linux/fs.h>
- * calls of it. All that need not be there is in <linux/rust_dontcache.h>, for
- * a change of this file compiles almost the whole kernel again.
- *
- * Without CONFIG_RUST_WRITEBACK it is never active, which is a constant.
+ * What <linux/fs.h> calls after a DONTCACHE write. A change of this file
+ * compiles almost the whole kernel again: what need not be here is in
+ * <linux/rust_round.h>.
  */
-#ifndef _LINUX_RUST_WRITEBACK_H
-#define _LINUX_RUST_WRITEBACK_H
+#ifndef _LINUX_RUST_KICK_H
+#define _LINUX_RUST_KICK_H
 
 #include <linux/jump_label.h>
-#include <linux/types.h>
+#include <linux/rust_writeback.h>
 
 struct address_space;
 
@@ -22,21 +20,6 @@ void rust_dontcache_kick(struct address_space *mapping);
 /* fs/dontcache_policy.rs, exported as well */
 void rust_dontcache_policy(struct address_space *mapping, loff_t end,
 			   ssize_t count);
-
-#ifdef CONFIG_RUST_WRITEBACK_AB
-DECLARE_STATIC_KEY_TRUE(rust_writeback_key);
-
-/* Which core is active: true for Rust, false for C. Fixed at boot. */
-static inline bool rust_writeback_active(void)
-{
-	return static_branch_likely(&rust_writeback_key);
-}
-#else
-static inline bool rust_writeback_active(void)
-{
-	return true;
-}
-#endif
 
 DECLARE_STATIC_KEY_FALSE(rust_writeback_policy_key);
 
@@ -57,11 +40,6 @@ rust_dontcache_written(struct address_space *mapping, const loff_t *end,
 
 #else /* CONFIG_RUST_WRITEBACK */
 
-static inline bool rust_writeback_active(void)
-{
-	return false;
-}
-
 static inline void
 rust_dontcache_written(struct address_space *mapping, const loff_t *end,
 		       ssize_t count)
@@ -70,4 +48,4 @@ rust_dontcache_written(struct address_space *mapping, const loff_t *end,
 
 #endif /* CONFIG_RUST_WRITEBACK */
 
-#endif /* _LINUX_RUST_WRITEBACK_H */
+#endif /* _LINUX_RUST_KICK_H */

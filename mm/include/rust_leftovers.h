@@ -33,6 +33,7 @@ bool rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
 			  bool anew);
 
 /* mm/dropbehind_later.rs */
+void rust_drop_later(struct folio *folio);
 void rust_leftovers_try(struct rust_leftovers *leftovers);
 
 #endif /* _LINUX_RUST_LEFTOVERS_H */

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/backing-dev.h>
+#include <linux/pagemap.h>
+#include <linux/xarray.h>
+
+__rust_helper unsigned long
+rust_helper_mapping_lock_pages(struct address_space *mapping)
+{
+	unsigned long flags;
+
+	xa_lock_irqsave(&mapping->i_pages, flags);
+	return flags;
+}
+
+__rust_helper void
+rust_helper_mapping_unlock_pages(struct address_space *mapping,
+				 unsigned long flags)
+{
+	xa_unlock_irqrestore(&mapping->i_pages, flags);
+}
+
+__rust_helper bool
+rust_helper_mapping_can_writeback(struct address_space *mapping)
+{
+	return mapping_can_writeback(mapping);
+}
+
+__rust_helper bool
+rust_helper_mapping_dirty_tagged(const struct address_space *mapping)
+{
+	return mapping_tagged(mapping, PAGECACHE_TAG_DIRTY);
+}
+
+__rust_helper bool
+rust_helper_mapping_writeback_tagged(const struct address_space *mapping)
+{
+	return mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK);
+}

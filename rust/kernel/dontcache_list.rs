@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which inodes belong into a wb's `b_dontcache`.
+//!
+//! Two flags of an inode's page cache say it:
+//!
+//! | flag | holds |
+//! | --- | --- |
+//! | `AS_DONTCACHE_DIRTY` | it may have dirty dropbehind folios: set with the first, cleared by who has looked in vain |
+//! | `AS_DONTCACHE_LISTED` | ... and its inode is in `b_dontcache`, is queued, or will be put there by who has it |
+//!
+//! The list itself is the flusher's: see [`crate::flusher`].
+
+use crate::{
+    bindings,
+    dontcache::DONTCACHE_DIRTY,
+    ffi::c_ulong,
+    folio::Folio,
+    fs::{
+        AddressSpace,
+        PagesGuard, //
+    },
+    writeback::round::{
+        Has,
+        LOOKS, //
+    }, //
+};
+use core::ptr;
+
+/// `PAGECACHE_TAG_DIRTY`, which is a cast to bindgen.
+const TAG_DIRTY: bindings::xa_mark_t = 0;
+
+const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
+
+impl AddressSpace {
+    /// Notes that the flusher finds these folios (`AS_DONTCACHE_LISTED`): see [`crate::flusher`].
+    /// Under the lock of the wb's lists.
+    #[inline]
+    pub(crate) fn mark_dontcache_listed(&self) {
+        self.set_flag(DONTCACHE_LISTED);
+    }
+
+    /// Whether the flusher has to be told of dirty dropbehind folios, which it would not find.
+    #[inline(always)]
+    pub fn is_dontcache_unlisted(&self) -> bool {
+        self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
+    }
+
+    /// Looks for dirty dropbehind folios, at `looks` dirty ones at most. If there is none, it is noted
+    /// no longer that there may be.
+    ///
+    /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
+    pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> Has {
+        if !self.may_have_dontcache_dirty() {
+            return Has::Nothing;
+        }
+        let pages = self.lock_pages();
+        let has = pages.find_dontcache_dirty(looks);
+        if has == Has::Nothing {
+            // Who dirties one notes it again, under the lock that is held here.
+            self.clear_flag(DONTCACHE_DIRTY);
+            self.clear_flag(DONTCACHE_LISTED);
+        }
+        has
+    }
+
+    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it does if it may
+    /// have dirty dropbehind folios after a few looks. Notes that the flusher finds them there.
+    ///
+    /// Context: under the lock of the wb's lists.
+    pub fn keep_dontcache_listed(&self) -> bool {
+        let keeps = self.look_for_dontcache_dirty(LOOKS) != Has::Nothing;
+        if keeps {
+            self.mark_dontcache_listed();
+        }
+        keeps
+    }
+
+    #[inline(always)]
+    fn clear_flag(&self, flag: c_ulong) {
+        // SAFETY: As for `set_flag`.
+        unsafe {
+            bindings::test_and_clear_bit(
+                flag.trailing_zeros() as usize,
+                &raw mut (*self.as_raw()).flags,
+            )
+        };
+    }
+}
+
+impl PagesGuard<'_> {
+    /// Whether any of the first `looks` dirty folios is dropbehind.
+    fn find_dontcache_dirty(&self, looks: usize) -> Has {
+        let mut cursor = bindings::xa_state {
+            // SAFETY: The page cache is live by its type invariants, so its field can be named.
+            xa: unsafe { &raw mut (*self.mapping().as_raw()).i_pages },
+            // What XA_STATE() says: the walk begins at the root. A pointer that is only compared.
+            xa_node: ptr::without_provenance_mut(3),
+            ..Default::default()
+        };
+        for _ in 0..looks {
+            // SAFETY: The lock of the index is held, so that it does not change during the walk.
+            let entry = unsafe { bindings::xas_find_marked(&mut cursor, c_ulong::MAX, TAG_DIRTY) };
+            if entry.is_null() {
+                return Has::Nothing;
+            }
+            // With DAX an entry is a value and no folio: it has the lowest bit set.
+            if entry.addr() & 1 == 0 {
+                // SAFETY: The index holds a reference on the folio as long as its lock is held.
+                let folio = unsafe { Folio::from_raw(entry.cast()) };
+                if folio.is_dontcache_dirty() {
+                    return Has::Dropbehind;
+                }
+            }
+        }
+        Has::Maybe
+    }
+}
