@@ -29,14 +29,23 @@ test:
 	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize)
 
 ## kernel: build/bzImage and build/.config
-## kunit: the KUnit suites under user-mode Linux
 ## arm64: our objects compiled for arm64, with pages of 4 and of 64 KiB
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
 ## audit: every use of unsafe, why it is sound, and the C that safe functions call
 ## lines: how much C and how much Rust each mechanism is
 ## micro: instructions per operation, C beside Rust
-kernel kunit arm64 lint audit lines micro:
+kernel arm64 lint audit lines micro:
 	@tools/enter python3 -m rust_writeback $@
+
+## kunit: the KUnit suites under user-mode Linux
+## kunit ARCH=arm64: on an emulated arm64; PAGES=64k for larger pages
+kunit:
+	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch) $(call option,PAGES,pages)
+
+## series: our changes as patches to apply and to mail, in build/series/
+## series CHECK=1: build after each of them, with the core and without; an hour
+series:
+	@tools/enter python3 -m rust_writeback $@ $(if $(call given,CHECK),--check)
 
 ## conformance: what DONTCACHE promises, tried on both cores; ARGS=--help has more
 conformance:
@@ -80,4 +89,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit lines micro vm clean help
+.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit lines micro series vm clean help

@@ -21,6 +21,7 @@ TARGETS = {
     "conformance": ("conformance", "try what DONTCACHE promises on both cores"),
     "mutants": ("mutants", "try whether the rows of conformance find a core that breaks their rules"),
     "micro": ("micro", "count the instructions of single operations on both cores"),
+    "series": ("series", "write our changes as a series of patches"),
     "lint": ("lint", "run the linters"),
     "audit": ("audit", "list what is unsafe, and why it is sound"),
     "lines": ("lines", "count the lines of C and Rust of each mechanism"),

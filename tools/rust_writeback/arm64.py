@@ -21,8 +21,6 @@ from .run import must
 PAGES = (4, 64)
 """KiB."""
 
-FRAGMENTS = paths.TOOLS / "config"
-
 WHOLE_BUILD = 420
 """About the number of lines that make prints for a build from nothing."""
 
@@ -43,6 +41,11 @@ def objects(patches: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.endswith("_micro.o")]
 
 
+def fragments_for(pages: int) -> list[Path]:
+    """What the arm64 kernel with such pages is configured by."""
+    return [paths.TOOLS / "config" / f"{name}.config" for name in ("objects", "arm64", f"arm64-{pages}k")]
+
+
 def make(pages: int, *targets: str) -> list[str]:
     """A make command of the arm64 kernel with such pages."""
     out = paths.BUILD / f"arm64-{pages}k"
@@ -52,7 +55,7 @@ def make(pages: int, *targets: str) -> list[str]:
 
 def compile_for(pages: int, tree: str) -> None:
     """Configure and compile, unless that has been done with what is there."""
-    fragments = [FRAGMENTS / "arm64.config", FRAGMENTS / f"arm64-{pages}k.config"]
+    fragments = fragments_for(pages)
     out = paths.BUILD / f"arm64-{pages}k"
     asked = config.merge(fragments)
     environment = kernel.make_environment()

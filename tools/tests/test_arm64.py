@@ -39,7 +39,7 @@ def test_nothing_is_forgotten() -> None:
 
 def test_each_size_of_pages_is_asked_for() -> None:
     for pages in arm64.PAGES:
-        asked = config.merge([arm64.FRAGMENTS / "arm64.config", arm64.FRAGMENTS / f"arm64-{pages}k.config"])
+        asked = config.merge(arm64.fragments_for(pages))
         assert asked[f"CONFIG_ARM64_{pages}K_PAGES"] == asked["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
         assert "ARCH=arm64" in arm64.make(pages, "prepare")
 

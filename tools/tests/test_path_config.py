@@ -40,7 +40,7 @@ def test_nonsense_is_refused() -> None:
 
 def test_own_fragments_are_understood() -> None:
     assert config.merge(MEASURED.fragments)["CONFIG_RUST_WRITEBACK"] == "y"
-    assert config.merge([kunit.CONFIG])["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
+    assert config.merge(list(kunit.UML.configs))["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
 
 
 @pytest.mark.parametrize("name", SANITIZERS)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The series of patches: it is what is built, it applies, and nothing of it is in two patches or in none."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from rust_writeback import overlay, paths, series, series_check, wiring
+from rust_writeback.errors import Failure
+from rust_writeback.series import Grown, Patch, Unit, assign, held_back, in_hunks, taken_apart
+
+HOOKS = """--- a/fs/a.c
++++ b/fs/a.c
+@@ -1,2 +1,4 @@
+ one
++#include <linux/rust_kick.h>
++#include <linux/rust_tail.h>
+ two
+@@ -4,3 +6,4 @@
+ four
+-five
++if (!mine)
++	five
+ six
+"""
+ORIGINAL = ["one\n", "two\n", "three\n", "four\n", "five\n", "six\n"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return series.write(tmp_path_factory.mktemp("series") / "out")
+
+
+def touched() -> set[str]:
+    return {*overlay.read_allowlist().values()} | {name for patch in wiring.patches() for name in wiring.touched(patch)}
+
+
+def test_it_applies_and_is_what_is_built(made: list[Path], tmp_path: Path) -> None:
+    for patch in wiring.patches():
+        for name in wiring.touched(patch):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes((series.ORIGINALS / name).read_bytes())
+
+    def git(*arguments: str | Path) -> None:
+        who = ["-c", "user.name=somebody", "-c", "user.email=somebody@localhost"]
+        subprocess.run(["git", "-C", tmp_path, *who, *arguments], check=True, capture_output=True)
+
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=pristine")
+    git("am", "--3way", "--empty=drop", *made)
+    for name in touched():
+        assert (tmp_path / name).read_bytes() == (paths.LINUX / name).read_bytes(), name
+
+
+def test_nobody_signs_off_but_a_person(made: list[Path]) -> None:
+    assert not [patch.name for patch in made if "Signed-off-by" in patch.read_text()]
+
+
+def test_the_cover_letter_tells_figures_and_their_revision(made: list[Path]) -> None:
+    letter = made[0].read_text()
+    assert "***" not in letter and "{figures}" not in letter and "revision" in letter
+    assert "ratio to durable" in letter and "small-4k  Rust" in letter
+
+
+def test_one_core_until_the_last(made: list[Path]) -> None:
+    for patch in made[1:-1]:
+        assert series.BOTH_CORES not in patch.read_text(), patch.name
+    assert series.BOTH_CORES in made[-1].read_text() and "not for merging" in made[-1].read_text()
+
+
+def test_mails_have_short_lines() -> None:
+    for patch in series.read_plan()[1]:
+        assert len(patch.subject) <= 70 and max(map(len, patch.message.splitlines())) <= 75, patch.subject
+
+
+def test_hooks_are_units_at_their_place() -> None:
+    (units,) = in_hunks(HOOKS).values()
+    assert [(unit.place, unit.removed) for unit in units] == [(1, 0), (4, 1)]
+    parts = [part for unit in units for part in taken_apart(unit)]
+    assert [part.added[0] for part in parts] == ["#include <linux/rust_kick.h>\n", "#include <linux/rust_tail.h>\n", "if (!mine)\n"]
+
+
+def test_a_file_grows_by_its_patches() -> None:
+    parts = [part for units in in_hunks(HOOKS).values() for unit in units for part in taken_apart(unit)]
+    grown = Grown("fs/a.c", ORIGINAL, parts)
+    assign(grown, [Patch("kick", "", [], {"fs/a.c": ["rust_kick.h"]}), Patch("tail", "", [], {"fs/a.c": ["*"]})], None)
+    assert grown.at(0) == "".join(ORIGINAL)
+    assert grown.at(1) == "one\n#include <linux/rust_kick.h>\ntwo\nthree\nfour\nfive\nsix\n"
+    last = "one\n#include <linux/rust_kick.h>\n#include <linux/rust_tail.h>\ntwo\nthree\nfour\nif (!mine)\n\tfive\nsix\n"
+    assert grown.at(2) == last
+
+
+def test_an_attribute_goes_with_its_module() -> None:
+    unit = Unit(3, 0, ["#[cfg(A)]\n", "pub mod a;\n", "\n", "#[cfg(A)]\n", "mod b;\n"])
+    assert [part.added for part in taken_apart(unit)] == [["#[cfg(A)]\n", "pub mod a;\n", "\n"], ["#[cfg(A)]\n", "mod b;\n"]]
+
+
+def test_a_block_is_not_taken_apart() -> None:
+    assert len(taken_apart(Unit(0, 0, ["if (x)\n", "\treturn;\n"]))) == 1
+
+
+def test_lines_of_a_new_file_are_held_back_with_what_leads_to_them() -> None:
+    text = "enum {\n    /// One.\n    One = 1,\n    /// Two.\n    Two = 2,\n}\n"
+    grown = Grown("a.rs", [], held_back(text, ["Two ="], "a.rs"))
+    assign(grown, [Patch("one", "", ["a.rs"]), Patch("two", "", [], {"a.rs": ["Two ="]})], 0)
+    assert (grown.at(0), grown.at(1)) == (None, "enum {\n    /// One.\n    One = 1,\n}\n")
+    assert grown.at(2) == text
+
+
+def test_an_option_is_held_back_as_a_paragraph() -> None:
+    text = "config A\n\tbool\n\nconfig B\n\tbool\n\thelp\n\n\t  B.\n"
+    grown = Grown("Kconfig.x", [], held_back(text, ["config B"], "Kconfig.x"))
+    assign(grown, [Patch("a", "", ["Kconfig.x"]), Patch("b", "", [], {"Kconfig.x": ["config B"]})], 0)
+    assert (grown.at(1), grown.at(2)) == ("config A\n\tbool\n", text)
+
+
+def units() -> list[Unit]:
+    return [part for units in in_hunks(HOOKS).values() for unit in units for part in taken_apart(unit)]
+
+
+@pytest.mark.parametrize(
+    "plan, said",
+    [
+        ([{"fs/a.c": ["rust_kick.h"]}], "belongs to no patch"),
+        ([{"fs/a.c": ["*"]}, {"fs/a.c": ["*"]}], "belongs to '0' and '1'"),
+        ([{"fs/a.c": ["*"]}, {"fs/a.c": ["rust_kick.h"]}, {"fs/a.c": ["kick"]}], "belongs to '1' and '2'"),
+        ([{"fs/a.c": ["*", "rust_nowhere.h"]}], "has no line with 'rust_nowhere.h'"),
+    ],
+)
+def test_a_line_belongs_to_one_patch(plan: list[dict[str, list[str]]], said: str) -> None:
+    patches = [Patch(str(number), "", [], lines) for number, lines in enumerate(plan)]
+    with pytest.raises(Failure, match=said):
+        assign(Grown("fs/a.c", ORIGINAL, units()), patches, None)
+
+
+def test_a_file_belongs_to_one_patch() -> None:
+    with pytest.raises(Failure, match="mm/new.rs is in 0 patches"):
+        series.owners([Patch("a", "", ["mm/*.c"])], ["mm/new.rs"])
+    with pytest.raises(Failure, match="mm/new.rs is in 2 patches"):
+        series.owners([Patch("a", "", ["mm/*.rs"]), Patch("b", "", ["mm/new.rs"])], ["mm/new.rs"])
+
+
+def test_a_word_names_one_line_of_a_new_file() -> None:
+    with pytest.raises(Failure, match="a.rs has 2 lines with 'mod'"):
+        held_back("mod a;\nmod b;\n", ["mod"], "a.rs")
+
+
+def test_a_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    plan = tmp_path / "series.toml"
+    plan.write_text("[cover]\n[[patch]]\nsubjekt = 1\n")
+    with pytest.raises(Failure, match="series.toml cannot be read"):
+        series.read_plan(plan)
+
+
+def test_results_without_a_revision_are_refused(tmp_path: Path) -> None:
+    results = tmp_path / "load.md"
+    results.write_text("# Under load\n\n## make run\n\n2026-01-01.\n\n| scenario | core |\n| --- | --- |\n")
+    with pytest.raises(Failure, match="has no revision"):
+        series.figures(results)
+
+
+def test_an_ifdef_that_does_not_end_is_told() -> None:
+    with pytest.raises(Failure, match="unifdef"):
+        series.OneCore()("#ifdef CONFIG_RUST_WRITEBACK_AB\nint a;\n")
+
+
+def test_options_are_asked_for_once_they_are_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "mm").mkdir()
+    (tmp_path / "mm" / "Kconfig.rust_writeback").write_text("config RUST_WRITEBACK\n\tbool\n")
+    monkeypatch.setattr(series_check, "TREE", tmp_path)
+    assert series_check.asked(True)["CONFIG_RUST_WRITEBACK"] == "y"
+    assert series_check.asked(False)["CONFIG_RUST_WRITEBACK"] == "n"
+    assert "CONFIG_RUST_WRITEBACK_KUNIT_TEST" not in series_check.asked(True)
