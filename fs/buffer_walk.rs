@@ -176,8 +176,8 @@ unsafe fn prepare(
     }
 }
 
-/// Indexes the new buffers of a folio, so that a write finds its first one at once. Nothing to do for
-/// a few, or where there is no memory for it: those are walked.
+/// Indexes the new buffers of a folio, so that a write finds its first one at once. Nothing to do
+/// for a few, or where there is no memory for it: those are walked.
 ///
 /// # Safety
 ///

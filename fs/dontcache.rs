@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of the pages that a DONTCACHE write has dirtied: what `generic_write_sync()` and the
-//! flusher call.
+//! What becomes of the pages that a DONTCACHE write has dirtied: what `generic_write_sync()` and
+//! the flusher call.
 
 pub mod dontcache_kick;
 pub mod dontcache_pace;

@@ -16,7 +16,8 @@ use kernel::{
     }, //
 };
 
-/// The section in which the flusher is asked. It finds the inode of `cache` in the round that follows.
+/// The section in which the flusher is asked. It finds the inode of `cache` in the round that
+/// follows.
 fn section(cache: &AddressSpace) -> WbSection<'_> {
     if cache.is_dontcache_unlisted() {
         if let Some(mut lists) = ListsGuard::of_inode(cache.host()) {

@@ -38,7 +38,8 @@ pub unsafe extern "C" fn rust_pace_init(wb: *mut bindings::bdi_writeback) {
 ///
 /// # Safety
 ///
-/// `numbers` must point at [`bindings::rust_pace_bound_NR_RUST_PACE_BOUNDS`] numbers that may be written.
+/// `numbers` must point at [`bindings::rust_pace_bound_NR_RUST_PACE_BOUNDS`] numbers that may be
+/// written.
 #[export]
 pub unsafe extern "C" fn rust_pace_get_bounds(numbers: *mut c_uint) {
     let now = bounds();

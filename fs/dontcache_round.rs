@@ -62,9 +62,9 @@ pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) 
     serve(unsafe { Flusher::assume_running(wb) }, Purpose::Alone) as c_long
 }
 
-/// The same between two portions of `work`, which is for what was dirtied before `dirtied_before`; or
-/// in front of another work or of what a rescuer does, where `work` is null. So neither many nor long
-/// works delay a kick.
+/// The same between two portions of `work`, which is for what was dirtied before `dirtied_before`;
+/// or in front of another work or of what a rescuer does, where `work` is null. So neither many nor
+/// long works delay a kick.
 ///
 /// # Safety
 ///
@@ -138,8 +138,8 @@ pub unsafe extern "C" fn rust_dontcache_queue(
 ///
 /// # Safety
 ///
-/// `mapping` must point at the page cache of an inode, in the lists of the live `wb`. The caller must
-/// hold the `list_lock` of `wb` and the lock of the inode.
+/// `mapping` must point at the page cache of an inode, in the lists of the live `wb`. The caller
+/// must hold the `list_lock` of `wb` and the lock of the inode.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_switched(
     mapping: *mut bindings::address_space,
@@ -150,12 +150,14 @@ pub unsafe extern "C" fn rust_dontcache_switched(
     lists.adopt(cache.host());
 }
 
-/// Whether the inode of `mapping`, which gets into another list of `wb`, belongs into `b_dontcache`.
+/// Whether the inode of `mapping`, which gets into another list of `wb`, belongs into
+/// `b_dontcache`.
 ///
 /// # Safety
 ///
-/// `mapping` must point at the page cache of an inode, neither freed during the call, and `wb` at the
-/// live wb of that inode. The caller must hold its `list_lock`, and not the lock of the page cache.
+/// `mapping` must point at the page cache of an inode, neither freed during the call, and `wb` at
+/// the live wb of that inode. The caller must hold its `list_lock`, and not the lock of the page
+/// cache.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_keeps(
     mapping: *mut bindings::address_space,

@@ -39,8 +39,8 @@ mod tests {
 
     /// A page is a folio of one page.
     fn folio_of(page: &Page) -> &Folio {
-        // SAFETY: `page` owns a reference on the page, for as long as it is borrowed. It is new, and
-        // could be put into a page cache.
+        // SAFETY: `page` owns a reference on the page, for as long as it is borrowed. It is new,
+        // and could be put into a page cache.
         unsafe { Folio::from_raw(page.as_ptr().cast()) }
     }
 

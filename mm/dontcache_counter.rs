@@ -54,7 +54,8 @@ pub unsafe extern "C" fn rust_dontcache_dirtied(
 ///
 /// # Safety
 ///
-/// `wb` must point at the wb of the folio's inode, which keeps it since before the folio was cleaned.
+/// `wb` must point at the wb of the folio's inode, which keeps it since before the folio was
+/// cleaned.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_cleaned(wb: *mut bindings::bdi_writeback, nr: c_long) {
     // SAFETY: The caller promises a live wb.

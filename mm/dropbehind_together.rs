@@ -31,8 +31,8 @@ use kernel::{
 ///
 /// # Safety
 ///
-/// `first` must point at a folio that is not freed during the call. Until [`rust_drop_batch_end`], to
-/// which the caller must give what is returned, it must not wait for a folio's lock.
+/// `first` must point at a folio that is not freed during the call. Until [`rust_drop_batch_end`],
+/// to which the caller must give what is returned, it must not wait for a folio's lock.
 #[export]
 pub unsafe extern "C" fn rust_drop_batch_begin(
     first: *mut bindings::folio,
@@ -84,10 +84,10 @@ pub unsafe extern "C" fn rust_drop_batch_end(batch: *mut bindings::rust_drop_bat
     drop(unsafe { OwnDropBatch::taken_up(batch) });
 }
 
-/// Drops `folio` by itself, if it is to be dropped and can be. Keeps dropbehind if somebody's use of
-/// the folio prevents that: so it can be tried again, is counted should it become dirty meanwhile,
-/// and can be claimed by a lookup. The folio that a file ends in is kept for a while, if somebody may
-/// append to that.
+/// Drops `folio` by itself, if it is to be dropped and can be. Keeps dropbehind if somebody's use
+/// of the folio prevents that: so it can be tried again, is counted should it become dirty
+/// meanwhile, and can be claimed by a lookup. The folio that a file ends in is kept for a while, if
+/// somebody may append to that.
 ///
 /// Context: a task with interrupts on.
 ///

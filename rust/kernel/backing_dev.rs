@@ -9,7 +9,7 @@
 //!
 //! | type | keeps | made by |
 //! | --- | --- | --- |
-//! | [`WbSection`] | the inode's wb what it is; no sleeping, no leaving the thread | [`Inode::wb_section`] |
+//! | [`WbSection`] | the inode's wb what it is; no sleeping meanwhile | [`Inode::wb_section`] |
 //! | [`WbRef`] | the wb alive, after its section has ended | [`WbSection::into_ref`] |
 //!
 //! C headers: [`include/linux/backing-dev.h`](srctree/include/linux/backing-dev.h),
@@ -170,10 +170,10 @@ impl BdiWriteback {
     pub(crate) fn run_within(&self, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds);
         let wb = self.as_raw();
-        // SAFETY: The wb is live by the type invariants, its lock and its delayed work are initialised.
-        // The lock orders the test of the bit before the queueing: a wb that is shut down clears the
-        // bit under the lock first, and drains the work afterwards. Interrupts are off under the lock,
-        // and turned on where they were on.
+        // SAFETY: The wb is live by the type invariants, its lock and its delayed work are
+        // initialised. The lock orders the test of the bit before the queueing: a wb that is shut
+        // down clears the bit under the lock first, and drains the work afterwards. Interrupts are
+        // off under the lock, and turned on where they were on.
         unsafe {
             let off = bindings::irqs_disabled();
             if off {
@@ -244,7 +244,8 @@ impl<'a> WbSection<'a> {
 
     /// Ends the section and keeps the wb. None if the inode has none.
     ///
-    /// What sleeps, or takes locks that are not to be held with the section's, is for the [`WbRef`].
+    /// What sleeps, or takes locks that are not to be held with the section's, is for the
+    /// [`WbRef`].
     ///
     /// C counterpart: `wb_get()` and `unlocked_inode_to_wb_end()`.
     #[inline(always)]
@@ -292,8 +293,8 @@ unsafe impl Send for WbRef<'_> {}
 unsafe impl Sync for WbRef<'_> {}
 
 impl WbRef<'_> {
-    /// Has the flusher run in `milliseconds`, or earlier, if the device is still registered; at once with
-    /// none.
+    /// Has the flusher run in `milliseconds`, or earlier, if the device is still registered; at
+    /// once with none.
     ///
     /// Leaves interrupts as they are: the caller may be in the section of another inode.
     ///
@@ -332,8 +333,8 @@ impl Drop for WbRef<'_> {
 }
 
 impl Inode {
-    /// Looks at the inode's wb, which it may have no more by the time that the caller has the answer.
-    /// None if it has none, or is just getting another.
+    /// Looks at the inode's wb, which it may have no more by the time that the caller has the
+    /// answer. None if it has none, or is just getting another.
     ///
     /// Cheaper than a section: there is nothing to lock and to unlock.
     ///

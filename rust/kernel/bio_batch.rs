@@ -167,8 +167,8 @@ impl<'a> OwnBatch<'a> {
     ///
     /// # Safety
     ///
-    /// `cpu` must be off line and stay so throughout, or be this one with interrupts off, and nobody
-    /// else must call this for it.
+    /// `cpu` must be off line and stay so throughout, or be this one with interrupts off, and
+    /// nobody else must call this for it.
     pub unsafe fn retire(cpu: PossibleCpu) -> BioList {
         // INVARIANT: The CPU does not use its batch, and nobody else does.
         let gone = OwnBatch {

@@ -25,9 +25,9 @@ use crate::{
 /// `AS_DONTCACHE_DIRTY`: there may be dirty dropbehind folios. Set with the first.
 pub(crate) const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
 
-/// Dirty dropbehind pages that a CPU counts by itself: half of those that begin a round at least, for it
-/// is by the common count that a writer finds them to be enough. What a CPU has kept is known when the
-/// round begins: see [`crate::wb_pace`].
+/// Dirty dropbehind pages that a CPU counts by itself: half of those that begin a round at least,
+/// for it is by the common count that a writer finds them to be enough. What a CPU has kept is
+/// known when the round begins: see [`crate::wb_pace`].
 const DONTCACHE_BATCH: i32 = 512;
 
 impl BdiWriteback {
@@ -104,7 +104,8 @@ impl AddressSpace {
     #[inline(always)]
     pub(crate) fn set_flag(&self, flag: c_ulong) {
         if self.raw_flags() & flag == 0 {
-            // SAFETY: The page cache is live by the type invariants; its flags are changed atomically.
+            // SAFETY: The page cache is live by the type invariants; its flags are changed
+            // atomically.
             unsafe {
                 bindings::test_and_set_bit(
                     flag.trailing_zeros() as usize,

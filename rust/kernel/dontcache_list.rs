@@ -6,8 +6,11 @@
 //!
 //! | flag | holds |
 //! | --- | --- |
-//! | `AS_DONTCACHE_DIRTY` | it may have dirty dropbehind folios: set with the first, cleared by who has looked in vain |
-//! | `AS_DONTCACHE_LISTED` | ... and its inode is in `b_dontcache`, is queued, or will be put there by who has it |
+//! | `AS_DONTCACHE_DIRTY` | it may have dirty dropbehind folios |
+//! | `AS_DONTCACHE_LISTED` | ... and its inode is in `b_dontcache`, or will be |
+//!
+//! The first is set with the first such folio and cleared by who has looked in vain. With the
+//! second the inode is in the list, is queued, or will be put there by who has it.
 //!
 //! The list itself is the flusher's: see [`crate::flusher`].
 
@@ -46,8 +49,8 @@ impl AddressSpace {
         self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
     }
 
-    /// Looks for dirty dropbehind folios, at `looks` dirty ones at most. If there is none, it is noted
-    /// no longer that there may be.
+    /// Looks for dirty dropbehind folios, at `looks` dirty ones at most. If there is none, it is
+    /// noted no longer that there may be.
     ///
     /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
     pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> Has {
@@ -64,8 +67,8 @@ impl AddressSpace {
         has
     }
 
-    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it does if it may
-    /// have dirty dropbehind folios after a few looks. Notes that the flusher finds them there.
+    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it does if it
+    /// may have dirty dropbehind folios after a few looks. Notes that the flusher finds them there.
     ///
     /// Context: under the lock of the wb's lists.
     pub fn keep_dontcache_listed(&self) -> bool {

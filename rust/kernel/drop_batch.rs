@@ -14,8 +14,8 @@
 //! has locked itself it fails to lock here, and the folio is tried again later.
 //!
 //! A folio that is locked and in a page cache keeps that, and the inode: eviction waits for the
-//! lock. So nothing else has to hold the inode. After the last folio has left, the inode's lock does,
-//! as in C.
+//! lock. So nothing else has to hold the inode. After the last folio has left, the inode's lock
+//! does, as in C.
 //!
 //! The batch of a CPU is found by the CPU, and is its owner's wherever that goes. A task that was
 //! moved to another CPU and does not find its batch there drops what comes one by one.
@@ -103,8 +103,8 @@ impl LockedFolio {
         if mapping.is_null() {
             return false;
         }
-        // SAFETY: By the type invariants of `Folio` it is a page cache that is not freed while the folio
-        // is locked.
+        // SAFETY: By the type invariants of `Folio` it is a page cache that is not freed while the
+        // folio is locked.
         let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
         let start = self.pos();
         let bytes = start..start.wrapping_add(self.size() as i64);
@@ -113,8 +113,8 @@ impl LockedFolio {
 }
 
 impl FolioGuard<'_> {
-    /// Drops the folio from its page cache, if it is dropbehind, clean and nobody maps it, and unlocks
-    /// it. Keeps dropbehind if somebody's use of the folio prevents that.
+    /// Drops the folio from its page cache, if it is dropbehind, clean and nobody maps it, and
+    /// unlocks it. Keeps dropbehind if somebody's use of the folio prevents that.
     ///
     /// It takes the guard, from which the folio's buffers are borrowed: they are freed.
     ///
@@ -131,8 +131,8 @@ impl FolioGuard<'_> {
             return;
         }
         // SAFETY: By the type invariants the folio is locked by this guard, from which nothing is
-        // borrowed any more. Its lock keeps it in the page cache, and that has a reference on it until
-        // it leaves; the guard was borrowed from who has another.
+        // borrowed any more. Its lock keeps it in the page cache, and that has a reference on it
+        // until it leaves; the guard was borrowed from who has another.
         unsafe { drop_locked(NonNull::from(&**self).cast(), false) };
     }
 }
@@ -204,8 +204,8 @@ impl Deref for Held {
 
     #[inline(always)]
     fn deref(&self) -> &LockedFolio {
-        // SAFETY: By the type invariants it is locked for as long as `self` is borrowed. What frees its
-        // buffers borrows `self` exclusively.
+        // SAFETY: By the type invariants it is locked for as long as `self` is borrowed. What frees
+        // its buffers borrows `self` exclusively.
         unsafe { LockedFolio::assume_locked(self.0.as_ptr()) }
     }
 }
@@ -217,8 +217,8 @@ impl Held {
     /// C counterpart: `filemap_release_folio()`.
     #[inline(always)]
     fn release(&mut self) -> bool {
-        // SAFETY: The folio is live and locked by the type invariants. What is freed is borrowed from
-        // its lock, which is borrowed exclusively.
+        // SAFETY: The folio is live and locked by the type invariants. What is freed is borrowed
+        // from its lock, which is borrowed exclusively.
         unsafe { bindings::filemap_release_folio(self.as_raw(), 0) }
     }
 
@@ -260,8 +260,8 @@ unsafe fn remove(folios: &mut [Held], spares_end: bool) -> usize {
     let Some(first) = folios.first() else {
         return 0;
     };
-    // SAFETY: It is the page cache that they are in, which lives for as long as they are in there and
-    // locked; then the lock of the inode keeps it, until the last use below.
+    // SAFETY: It is the page cache that they are in, which lives for as long as they are in there
+    // and locked; then the lock of the inode keeps it, until the last use below.
     let mapping = unsafe { AddressSpace::from_raw(first.raw_mapping()) };
     // SAFETY: The page cache is live. What it has as operations does not change while folios are in
     // it.
@@ -277,8 +277,8 @@ unsafe fn remove(folios: &mut [Held], spares_end: bool) -> usize {
         return 0;
     };
     // SAFETY: By the invariants of `Held` they are locked and referenced, and they are in this page
-    // cache, in the order in which they came. They are clean under the lock, unmapped since they are
-    // locked, and released.
+    // cache, in the order in which they came. They are clean under the lock, unmapped since they
+    // are locked, and released.
     unsafe { removal.delete(folios) };
     drop(removal);
 
@@ -318,8 +318,8 @@ pub unsafe fn drop_locked(folio: NonNull<bindings::folio>, spares_end: bool) {
 ///
 /// # Invariants
 ///
-/// The lock of the inode of `mapping` and the one of `mapping->i_pages` are held, and are this guard's
-/// to release.
+/// The lock of the inode of `mapping` and the one of `mapping->i_pages` are held, and are this
+/// guard's to release.
 struct Removal<'a> {
     mapping: &'a AddressSpace,
     _not_send: NotThreadSafe,
@@ -342,8 +342,8 @@ impl<'a> Removal<'a> {
     ///
     /// # Safety
     ///
-    /// There must be at least one. They must be in this page cache, in ascending order, clean, without
-    /// anything that their file system has attached, and mapped by nobody.
+    /// There must be at least one. They must be in this page cache, in ascending order, clean,
+    /// without anything that their file system has attached, and mapped by nobody.
     #[inline(always)]
     unsafe fn delete(&self, folios: &[Held]) {
         let (first, nr) = (folios.as_ptr().cast(), folios.len() as u32);
@@ -356,8 +356,8 @@ impl<'a> Removal<'a> {
 impl Drop for Removal<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the locks are held, and ours to release. The inode lives as
-        // long as its lock is held.
+        // SAFETY: By the type invariants the locks are held, and ours to release. The inode lives
+        // as long as its lock is held.
         unsafe { bindings::rust_filemap_unlock(self.mapping.as_raw()) };
     }
 }
@@ -399,7 +399,8 @@ impl OwnDropBatch {
 
     #[inline(always)]
     fn row(&mut self) -> &mut Row {
-        // SAFETY: By the type invariants it is such a row, and the current task's by this value alone.
+        // SAFETY: By the type invariants it is such a row, and the current task's by this value
+        // alone.
         unsafe { &mut *(&raw mut (*self.as_raw()).core).cast() }
     }
 
@@ -409,8 +410,8 @@ impl OwnDropBatch {
         unsafe { &mut (*self.as_raw()).folios }
     }
 
-    /// Gathers a folio, and drops the others before if it does not go with them. Returns false if the
-    /// folio is locked, or in no page cache any more.
+    /// Gathers a folio, and drops the others before if it does not go with them. Returns false if
+    /// the folio is locked, or in no page cache any more.
     ///
     /// Context: a task with interrupts on.
     #[inline]

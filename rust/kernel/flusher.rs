@@ -4,15 +4,15 @@
 //!
 //! | list | inodes | order |
 //! | --- | --- | --- |
-//! | `b_dontcache` | dirty ones that may have dirty dropbehind folios | last come first; a round takes from the end |
+//! | `b_dontcache` | may have dirty dropbehind folios | last come first; taken from the end |
 //! | `b_dirty` | other dirty ones | last dirtied first |
 //! | `b_io` | queued, written from the end | |
 //! | `b_more_io` | to be queued again | what has waited longest is last |
 //!
-//! All are under one lock ([`Lists`]), which is let go where an inode is written. So nothing of a list
-//! is ever handed out: the methods speak of the *next* inode of `b_dontcache`, and one that writes
-//! borrows the lists for itself alone. Between two calls every inode is in a list of the wb, whatever
-//! becomes of the caller.
+//! All are under one lock ([`Lists`]), which is let go where an inode is written. So nothing of a
+//! list is ever handed out: the methods speak of the *next* inode of `b_dontcache`, and one that
+//! writes borrows the lists for itself alone. Between two calls every inode is in a list of the wb,
+//! whatever becomes of the caller.
 //!
 //! Which inodes belong into `b_dontcache` is known in [`crate::dontcache_list`].
 //!
@@ -139,14 +139,15 @@ impl<'a> Flusher<'a> {
         self.sync.is_some()
     }
 
-    /// Does something while requests of the current task are gathered before they go to their device.
+    /// Does something while requests of the current task are gathered before they go to their
+    /// device.
     ///
     /// C counterpart: `blk_start_plug()` and `blk_finish_plug()`.
     #[inline]
     pub fn plugged<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let mut plug = MaybeUninit::uninit();
-        // SAFETY: The plug is on the stack of the current task, is not moved, and is finished before
-        // it goes.
+        // SAFETY: The plug is on the stack of the current task, is not moved, and is finished
+        // before it goes.
         unsafe { bindings::blk_start_plug(plug.as_mut_ptr()) };
         let done = work(self);
         // SAFETY: Started above.
@@ -177,9 +178,9 @@ impl<'a> Flusher<'a> {
         unsafe { self.pace().adapt(dirty) };
     }
 
-    /// Has the flusher run again in `milliseconds`, if there are any. Nothing that is due earlier gets
-    /// later: what is old is written when it would be if no round had been served meanwhile, for which C
-    /// would begin to count anew.
+    /// Has the flusher run again in `milliseconds`, if there are any. Nothing that is due earlier
+    /// gets later: what is old is written when it would be if no round had been served meanwhile,
+    /// for which C would begin to count anew.
     pub fn run_again_within(&self, milliseconds: Option<u32>) {
         let both = [milliseconds, self.periodic_in()];
         if let Some(milliseconds) = both.into_iter().flatten().min() {
@@ -187,8 +188,8 @@ impl<'a> Flusher<'a> {
         }
     }
 
-    /// In how many milliseconds what is old is to be written. None if nothing is to, or if no round was
-    /// served since that was done last.
+    /// In how many milliseconds what is old is to be written. None if nothing is to, or if no round
+    /// was served since that was done last.
     fn periodic_in(&self) -> Option<u32> {
         // SAFETY: The wb is live, and its flusher alone writes this field.
         let last = unsafe { (*self.wb.as_raw()).last_old_flush };
@@ -246,8 +247,8 @@ impl round::Flusher for Flusher<'_> {
 /// # Invariants
 ///
 /// - The `list_lock` of `wb` is held by the current context.
-/// - Every inode in a list of the wb is live while the lock is held: who frees an inode takes it out
-///   first, under the lock.
+/// - Every inode in a list of the wb is live while the lock is held: who frees an inode takes it
+///   out first, under the lock.
 pub struct Lists<'a> {
     wb: &'a BdiWriteback,
     _not_send: NotThreadSafe,
@@ -343,8 +344,8 @@ enum List {
 ///
 /// # Invariants
 ///
-/// It is in a list of a wb whose lock has been held since it was found there. So the inode is live, and
-/// only who holds the lock moves it.
+/// It is in a list of a wb whose lock has been held since it was found there. So the inode is live,
+/// and only who holds the lock moves it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Link(*mut bindings::list_head);
 
@@ -369,8 +370,8 @@ impl Link {
 
     #[inline]
     fn inode(&self) -> &Inode {
-        // SAFETY: By the type invariants the link is a live inode's. It is only kept while the lock is
-        // held.
+        // SAFETY: By the type invariants the link is a live inode's. It is only kept while the lock
+        // is held.
         unsafe { Inode::from_raw(crate::container_of!(self.0, bindings::inode, i_io_list)) }
     }
 }
@@ -442,7 +443,8 @@ impl Lists<'_> {
     /// The one behind `link`, which is in `list`.
     #[inline]
     fn behind(&self, list: List, link: Link) -> Option<Link> {
-        // SAFETY: By the type invariants the link is one of a list, which only changes under the lock.
+        // SAFETY: By the type invariants the link is one of a list, which only changes under the
+        // lock.
         self.link(list, unsafe { (*link.0).next })
     }
 
@@ -470,8 +472,8 @@ impl Lists<'_> {
     #[inline]
     fn find(&self, inode: &Inode) -> Option<Link> {
         let link = Link::raw(inode);
-        // SAFETY: The inode is live, and if it has this wb it keeps it, for the lock is held. Its link
-        // is initialised with it, and then only changes under the lock.
+        // SAFETY: The inode is live, and if it has this wb it keeps it, for the lock is held. Its
+        // link is initialised with it, and then only changes under the lock.
         let listed = unsafe {
             ptr::eq(bindings::inode_to_wb(inode.as_raw()), self.wb.as_raw())
                 && !ptr::eq((*link).next, link)
@@ -484,7 +486,8 @@ impl Lists<'_> {
     #[inline]
     fn set_queued(&self, link: Link, queued: bool) {
         let raw = link.inode().as_raw();
-        // SAFETY: The inode is live. Its lock nests in that of the lists, and is held for this alone.
+        // SAFETY: The inode is live. Its lock nests in that of the lists, and is held for this
+        // alone.
         unsafe {
             bindings::spin_lock(&raw mut (*raw).i_lock);
             if queued {
@@ -521,8 +524,8 @@ impl Lists<'_> {
         moved
     }
 
-    /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its page
-    /// cache may be locked.
+    /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its
+    /// page cache may be locked.
     pub fn adopt(&mut self, inode: &Inode) {
         let pages = pages_of(inode);
         if !pages.may_have_dontcache_dirty() {
@@ -534,8 +537,8 @@ impl Lists<'_> {
         }
     }
 
-    /// Whether the inode of `cache`, which gets into another of these lists, belongs into `b_dontcache`:
-    /// a round will find it there.
+    /// Whether the inode of `cache`, which gets into another of these lists, belongs into
+    /// `b_dontcache`: a round will find it there.
     pub fn keep(&self, cache: &AddressSpace) -> bool {
         let keeps = cache.keep_dontcache_listed();
         if keeps {
@@ -589,8 +592,8 @@ impl Due {
 }
 
 impl FlusherLists<'_> {
-    /// The next inode of `b_dontcache`; before these, of what other work has queued of them, and was
-    /// interrupted. That lies at the end of `b_more_io` once it is parked.
+    /// The next inode of `b_dontcache`; before these, of what other work has queued of them, and
+    /// was interrupted. That lies at the end of `b_more_io` once it is parked.
     #[inline]
     fn candidate(&self) -> Option<Candidate> {
         let interrupted = match self.sync {

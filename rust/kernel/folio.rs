@@ -8,8 +8,8 @@
 //! | type | what holds | what it allows |
 //! | --- | --- | --- |
 //! | [`&Folio`](Folio) | the folio is not freed | read its flags; they may change at any time |
-//! | [`&LockedFolio`](LockedFolio) | ... and the current context holds its lock | what C asserts the lock for |
-//! | [`FolioGuard`] | ... and this guard is what holds the lock | the same, and unlocks when dropped |
+//! | [`&LockedFolio`](LockedFolio) | ... and this context holds its lock | what the lock is for |
+//! | [`FolioGuard`] | ... and this guard is what holds it | the same, and unlocks when dropped |
 //!
 //! C headers: [`include/linux/page-flags.h`](srctree/include/linux/page-flags.h),
 //! [`include/linux/pagemap.h`](srctree/include/linux/pagemap.h)
@@ -87,10 +87,10 @@ impl FolioFlags {
 ///
 /// # Invariants
 ///
-/// For as long as a reference to them exists instances have a reference count above zero, and are as
-/// the page cache has them: what they have as their mapping is the page cache of an inode, which is
-/// not freed while they are locked, or null if they are in none, as new ones are. (Neither anonymous
-/// memory nor slabs.)
+/// For as long as a reference to them exists instances have a reference count above zero, and are
+/// as the page cache has them: what they have as their mapping is the page cache of an inode, which
+/// is not freed while they are locked, or null if they are in none, as new ones are. (Neither
+/// anonymous memory nor slabs.)
 #[repr(transparent)]
 pub struct Folio(Opaque<bindings::folio>);
 
@@ -121,12 +121,12 @@ impl Folio {
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a folio that is in the page cache of an inode, was, or could be put there,
-    /// and whose reference count stays above zero for `'a`.
+    /// `ptr` must point at a folio that is in the page cache of an inode, was, or could be put
+    /// there, and whose reference count stays above zero for `'a`.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::folio) -> &'a Self {
-        // INVARIANT: The caller promises it: whoever removes a folio from a page cache has its lock,
-        // and leaves no mapping.
+        // INVARIANT: The caller promises it: whoever removes a folio from a page cache has its
+        // lock, and leaves no mapping.
         // SAFETY: The caller promises a live folio for `'a`, and `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
@@ -207,16 +207,16 @@ impl Folio {
     /// Whether the folio is in the page cache whose lock is held.
     #[inline]
     pub fn is_in(&self, pages: &PagesGuard<'_>) -> bool {
-        // SAFETY: The folio is live by the type invariants. The field is one word, which of a folio of
-        // this page cache only changes under the lock.
+        // SAFETY: The folio is live by the type invariants. The field is one word, which of a folio
+        // of this page cache only changes under the lock.
         let mapping = unsafe {
             (&raw const (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping).read_volatile()
         };
         mapping == pages.mapping().as_raw()
     }
 
-    /// Whether anybody has the folio in its address space. Nobody comes to have it while it is locked
-    /// and nobody has.
+    /// Whether anybody has the folio in its address space. Nobody comes to have it while it is
+    /// locked and nobody has.
     ///
     /// C counterpart: `folio_mapped()`.
     #[inline(always)]
@@ -298,9 +298,9 @@ impl LockedFolio {
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a folio of which [`Folio::from_raw`] may make a reference, and whose lock
-    /// the current context holds for the whole of `'a`. It must not drop the folio meanwhile, which
-    /// frees its buffers.
+    /// `ptr` must point at a folio of which [`Folio::from_raw`] may make a reference, and whose
+    /// lock the current context holds for the whole of `'a`. It must not drop the folio meanwhile,
+    /// which frees its buffers.
     #[inline]
     pub unsafe fn assume_locked<'a>(ptr: *mut bindings::folio) -> &'a Self {
         // INVARIANT: The caller promises the lock for `'a`.
@@ -385,8 +385,8 @@ impl Deref for FolioGuard<'_> {
 
     #[inline]
     fn deref(&self) -> &LockedFolio {
-        // SAFETY: By the type invariants the lock is held for as long as `self` is borrowed, and who
-        // drops the folio takes `self`.
+        // SAFETY: By the type invariants the lock is held for as long as `self` is borrowed, and
+        // who drops the folio takes `self`.
         unsafe { LockedFolio::assume_locked(self.folio.as_raw()) }
     }
 }

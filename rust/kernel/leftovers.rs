@@ -85,8 +85,8 @@ impl Place for Leftover {
         if !self.folio().load(Relaxed).is_null() {
             return Err(folio);
         }
-        // Before the folio. Where others put something here at the same time, one wins, and at worst
-        // has another's time.
+        // Before the folio. Where others put something here at the same time, one wins, and at
+        // worst has another's time.
         self.since().store(since, Relaxed);
         let raw = ARef::into_raw(folio);
         // INVARIANT: The reference is the place's from here.
@@ -172,8 +172,8 @@ impl Leftovers {
         }
     }
 
-    /// Remembers a folio that is to be dropped, but not soon. Returns false if there is no place for
-    /// it.
+    /// Remembers a folio that is to be dropped, but not soon. Returns false if there is no place
+    /// for it.
     ///
     /// Context: any but NMI.
     pub fn add_at_leisure(&self, folio: &Folio) -> bool {
@@ -198,8 +198,8 @@ impl Leftovers {
         }
     }
 
-    /// Queues the work in so many milliseconds, if it is not queued yet, or to be queued anew. Returns
-    /// whether it was not.
+    /// Queues the work in so many milliseconds, if it is not queued yet, or to be queued anew.
+    /// Returns whether it was not.
     fn queue(&self, wait: u32, anew: bool) -> bool {
         // SAFETY: The work lives by the type invariants, and may be queued anywhere.
         unsafe { bindings::rust_leftovers_queue(self.0.get(), wait, anew) }

@@ -61,8 +61,8 @@ impl PerCpuCounter {
     /// C counterpart: `percpu_counter_read()`.
     #[inline(always)]
     pub fn read(&self) -> i64 {
-        // SAFETY: The counter is live by the type invariants. The count is written under its lock, in
-        // one word.
+        // SAFETY: The counter is live by the type invariants. The count is written under its lock,
+        // in one word.
         unsafe { (&raw const (*self.0.get()).count).read_volatile() }
     }
 

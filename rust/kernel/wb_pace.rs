@@ -59,7 +59,8 @@ const NO_WRITES: DeviceWrites = DeviceWrites {
     largest: 0,
 };
 
-/// What all wbs are kept within. Each is changed by itself: who reads them meanwhile may see a part.
+/// What all wbs are kept within. Each is changed by itself: who reads them meanwhile may see a
+/// part.
 struct SharedBounds {
     least_pages: Atomic<i64>,
     most_pages: Atomic<i64>,
@@ -98,8 +99,8 @@ pub fn set_bounds(bounds: Bounds) {
 
 /// The pace of a wb (`struct rust_pace`), and from how many pages on writers kick.
 ///
-/// Its fields are read and written one by one and without order: what is decided by them is when, not
-/// whether.
+/// Its fields are read and written one by one and without order: what is decided by them is when,
+/// not whether.
 #[derive(Clone, Copy)]
 pub struct WbPace<'a>(&'a BdiWriteback);
 
@@ -134,8 +135,8 @@ impl<'a> WbPace<'a> {
 
     #[inline(always)]
     fn fields(self) -> &'a Fields {
-        // SAFETY: The wb is live by its type invariants. The fields are as those of C, which are written
-        // by what is here, and before anybody knows the wb; C reads each in one word.
+        // SAFETY: The wb is live by its type invariants. The fields are as those of C, which are
+        // written by what is here, and before anybody knows the wb; C reads each in one word.
         unsafe { &*(&raw mut (*self.0.as_raw()).dontcache_pace).cast() }
     }
 
@@ -162,8 +163,9 @@ impl<'a> WbPace<'a> {
         self.fields().due.store(jiffies(), Relaxed);
     }
 
-    /// Writers compare the common count, which lacks some of the pages: what the CPUs had not added to
-    /// it yet when the exact sum was taken. So the errors are those of one round, and do not add up.
+    /// Writers compare the common count, which lacks some of the pages: what the CPUs had not added
+    /// to it yet when the exact sum was taken. So the errors are those of one round, and do not add
+    /// up.
     fn set_kick_at(self, at: KickAt, uncounted: i64) {
         self.fields().kick_at.store(at.pages, Relaxed);
         self.fields().kick_at_most.store(at.most, Relaxed);
@@ -250,8 +252,8 @@ impl<'a> WbPace<'a> {
         self.fields().served.store(jiffies(), Relaxed);
     }
 
-    /// Looks at what the device has written, and at what memory there is, and sets the pace by that.
-    /// `dirty` is the exact sum of dirty dropbehind pages.
+    /// Looks at what the device has written, and at what memory there is, and sets the pace by
+    /// that. `dirty` is the exact sum of dirty dropbehind pages.
     ///
     /// # Safety
     ///
@@ -265,7 +267,8 @@ impl<'a> WbPace<'a> {
         let device = unsafe { self.look_at_device() };
         pace = pace.after(&bounds, device.unwrap_or(NO_WRITES));
         self.fields().delay.store(pace.delay_ms, Relaxed);
-        // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at any time.
+        // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at
+        // any time.
         let bandwidth =
             unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
         // SAFETY: The wb is live, and the caller promises its flusher's context, without a lock.
@@ -276,7 +279,8 @@ impl<'a> WbPace<'a> {
         );
     }
 
-    /// What the device has written since the last look. None if it is no disk, or this is the first.
+    /// What the device has written since the last look. None if it is no disk, or this is the
+    /// first.
     ///
     /// # Safety
     ///
@@ -314,8 +318,8 @@ impl<'a> WbPace<'a> {
 }
 
 impl BdiWriteback {
-    /// Has the flusher see to the dirty dropbehind pages when what is left is due, as if it had left
-    /// them. Says whether it was to before. A full barrier.
+    /// Has the flusher see to the dirty dropbehind pages when what is left is due, as if it had
+    /// left them. Says whether it was to before. A full barrier.
     ///
     /// Context: any.
     #[inline]

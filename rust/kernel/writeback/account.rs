@@ -6,25 +6,25 @@
 //! of its flags are set. Several change them at a time, and the counter is right if each change of
 //! "both" is seen by exactly one of them: by the one who has made it. So
 //!
-//! - who changes one flag learns in the **same** atomic operation what both were before ([`Flags`]),
-//!   and adds what [`change`] says;
+//! - who changes one flag learns in the **same** atomic operation what both were before
+//!   ([`Flags`]), and adds what [`change`] says;
 //! - what is added goes to the wb that the folio's inode has **then**: between the change of the
 //!   flag and the addition the inode keeps its wb.
 //!
 //! | change | C counterpart | counter | under |
 //! | --- | --- | --- | --- |
-//! | a dropbehind folio becomes dirty | `__folio_mark_dirty()` | + pages | the lock of the page cache |
-//! | a lookup takes dropbehind from a folio | `__filemap_get_folio()` | - pages if dirty | the same |
-//! | a folio is cleaned for I/O | `folio_clear_dirty_for_io()` | - pages if dropbehind | a wb section |
-//! | its data is cancelled or truncated | `folio_account_cleaned()` | - pages if dropbehind | both |
-//! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | both, and nobody else in either |
-//! | it moves in memory, or is split | `__folio_migrate_mapping()` | none | the lock, with no other user |
+//! | a dropbehind folio becomes dirty | `__folio_mark_dirty()` | + pages | its cache's lock |
+//! | a lookup takes dropbehind from it | `__filemap_get_folio()` | - pages if dirty | the same |
+//! | it is cleaned for I/O | `folio_clear_dirty_for_io()` | - pages if dropbehind | a wb section |
+//! | its data is cancelled | `folio_account_cleaned()` | - pages if dropbehind | both |
+//! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | both, alone |
+//! | it moves in memory, or is split | `__folio_migrate_mapping()` | none | the lock, alone |
 //!
-//! In C a folio is made dirty first and is accounted later, under the lock. A dropbehind folio is made
-//! dirty under that lock, too: otherwise a lookup or a switch in between could not know whether it is
-//! in the counter. A folio is born with dropbehind or never has it. Who would set it later has to hold
-//! the lock of the page cache, and to keep off those who have read that the folio does not have it and
-//! are about to make it dirty: as at its birth, nobody else may use the folio.
+//! In C a folio is made dirty first and is accounted later, under the lock. A dropbehind folio is
+//! made dirty under that lock, too: otherwise a lookup or a switch in between could not know
+//! whether it is in the counter. A folio is born with dropbehind or never has it. Who would set it
+//! later has to hold the lock of the page cache, and to keep off those who have read that the folio
+//! does not have it and are about to make it dirty: as at its birth, nobody else may use the folio.
 
 /// The flags of a folio that decide whether it counts, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,8 +26,8 @@
 //! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at
 //! once if the interrupt has come upon such a task, or if one was in the way not long ago, and
 //! otherwise when somebody looks after the worker, in two ticks as a rule ([`look`](Batch::look)).
-//! Nobody knows of another CPU what it runs: one that is sent a batch while it runs such a task, too,
-//! sends it on, and whoever sends is no place to send to for a while.
+//! Nobody knows of another CPU what it runs: one that is sent a batch while it runs such a task,
+//! too, sends it on, and whoever sends is no place to send to for a while.
 //!
 //! Every completion is taken once, in the order in which it was added. What moves is ended beside
 //! what a worker has taken before.
@@ -209,8 +209,9 @@ impl<L: List> Batch<L> {
         }
     }
 
-    /// Adds what another CPU has sent. It moves on if no worker is queued and one would not get this
-    /// CPU. Two CPUs do not play ball: nothing is sent to one that has sent something not long ago.
+    /// Adds what another CPU has sent. It moves on if no worker is queued and one would not get
+    /// this CPU. Two CPUs do not play ball: nothing is sent to one that has sent something not long
+    /// ago.
     pub fn receive<M: Moment>(&mut self, items: L, moment: &M) -> Todo {
         let mut todo = Todo::Watch;
         if matches!(self.state, State::Idle | State::Gathering) {
@@ -357,8 +358,8 @@ impl<L: List> Batch<L> {
         gone.waiting
     }
 
-    /// Looks after the worker. It gets on if what was the first a tick ago is not the first now, and
-    /// will if nothing keeps it from its CPU.
+    /// Looks after the worker. It gets on if what was the first a tick ago is not the first now,
+    /// and will if nothing keeps it from its CPU.
     pub fn look<M: Moment>(&mut self, moment: &M) -> Progress {
         let (tick, first) = (moment.tick(), self.list().first());
         // Other lazy work may have somebody look early.
@@ -418,8 +419,8 @@ pub trait Waiter {
 /// [`end_gathering`].
 ///
 /// Of a CPU that starts to gather and a task that starts to wait at least one sees the other: it is
-/// store buffering, with a full barrier on both sides. A CPU that does not see the task has its mark
-/// set and is counted, both before its barrier, and the task finds both behind its own.
+/// store buffering, with a full barrier on both sides. A CPU that does not see the task has its
+/// mark set and is counted, both before its barrier, and the task finds both behind its own.
 pub fn may_gather(gatherer: &impl Gatherer) -> bool {
     if !gatherer.set_gathering(true) {
         gatherer.count_gathering(1);

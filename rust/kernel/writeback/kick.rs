@@ -2,11 +2,11 @@
 
 //! The request that a `RWF_DONTCACHE` writer leaves for the flusher.
 //!
-//! A writer that has dirtied dropbehind pages wants them written, but not by itself, and not each page
-//! alone. It sets one of two bits of the wb and sees to it that the flusher runs: at once if enough
-//! pages have gathered, in a while otherwise (how many and how long: [`super::pace`]). Writers that
-//! find the bit set have nothing to do, for the flusher that will take the bit will see their pages
-//! too. That holds by two orders:
+//! A writer that has dirtied dropbehind pages wants them written, but not by itself, and not each
+//! page alone. It sets one of two bits of the wb and sees to it that the flusher runs: at once if
+//! enough pages have gathered, in a while otherwise (how many and how long: [`super::pace`]).
+//! Writers that find the bit set have nothing to do, for the flusher that will take the bit will
+//! see their pages too. That holds by two orders:
 //!
 //! - a writer counts its pages **before** it looks at the bits ([`ask`], [`kick`]);
 //! - the flusher takes the bits **before** it reads the counter ([`consume`]).
@@ -21,9 +21,12 @@
 //!
 //! | bit | set | taken |
 //! | --- | --- | --- |
-//! | pending | by a writer, for a round at once ([`ask`], [`kick`]) | when a round begins ([`consume`]) |
-//! | left | by a writer, for a round in a while ([`ask`]); when a round has not written all ([`ended`], [`rest`]), or inodes come from another wb | the same, if it is due or a round begins anyway |
+//! | pending | by a writer, for a round at once | when a round begins ([`consume`]) |
+//! | left | by a writer, for a round in a while; when a round leaves some | the same, if due |
 //! | stuck | when a round could write nothing ([`ended`]) | when one can, or nothing waits |
+//!
+//! Writers set them with [`ask`] and [`kick`], rounds with [`ended`] and [`rest`]; inodes that come
+//! from another wb leave theirs as well. What is left is also taken by a round that begins anyway.
 //!
 //! Who sets left sets when it is due, and has the flusher run then. That is never put off: a writer
 //! who finds it set leaves it alone, and the flusher looks when it rests ([`rest`]).
@@ -63,9 +66,9 @@ pub trait Wb {
     fn delay_ms(&self) -> u32;
 
     /// Notes that dirty dropbehind pages are to be written without a kick (`WB_dontcache_left`):
-    /// the flusher has left them, they have come with an inode from another wb, or they are few, and
-    /// the caller has counted them here. Says whether it was noted before, and is a full barrier even
-    /// then: whoever takes the note afterwards sees them counted.
+    /// the flusher has left them, they have come with an inode from another wb, or they are few,
+    /// and the caller has counted them here. Says whether it was noted before, and is a full
+    /// barrier even then: whoever takes the note afterwards sees them counted.
     fn test_and_set_left(&self) -> bool;
 
     /// Whether that is noted. Unordered.
@@ -129,16 +132,16 @@ pub enum Run {
     Within(u32),
 }
 
-/// Whether the flusher will see to the pages that the caller has dirtied without being asked again. That
-/// is what most writers find, and costs no atomic operation.
+/// Whether the flusher will see to the pages that the caller has dirtied without being asked again.
+/// That is what most writers find, and costs no atomic operation.
 #[inline(always)]
 pub fn is_asked(wb: &impl Wb) -> bool {
     wb.order_after_dirtying();
     wb.is_pending() || wb.is_left() && !wb.is_stuck() && wb.about_dirty() < wb.kick_at()
 }
 
-/// Leaves a request for the flusher of `wb`, whose pages the caller has dirtied: for a round at once
-/// if there are many, for one in a while otherwise.
+/// Leaves a request for the flusher of `wb`, whose pages the caller has dirtied: for a round at
+/// once if there are many, for one in a while otherwise.
 ///
 /// Returns a value to the one caller that has to see to it that the flusher runs.
 ///
@@ -182,11 +185,13 @@ fn wait(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
     Some(Run::Within(delay))
 }
 
-/// Leaves a request for a round at once, for the flusher of `wb`, whose pages the caller has dirtied.
+/// Leaves a request for a round at once, for the flusher of `wb`, whose pages the caller has
+/// dirtied.
 ///
 /// Returns true to the one caller that made the request pending: it has to wake the flusher. The
 /// test in front of the atomic operation keeps the cache line shared while a request is pending,
-/// and comes first of all because that is what most writers find. `has_dirty_pages` is as for [`ask`].
+/// and comes first of all because that is what most writers find. `has_dirty_pages` is as for
+/// [`ask`].
 ///
 /// C counterpart: the section of `filemap_dontcache_kick_writeback()`, which asks the wb alone.
 #[inline(always)]
@@ -208,10 +213,11 @@ fn is_due(wb: &impl Wb) -> bool {
     wb.is_left() && wb.due_in().is_none()
 }
 
-/// Takes the requests, and says what they come to. None if there is none now, or nothing to look at: the
-/// caller does nothing then.
+/// Takes the requests, and says what they come to. None if there is none now, or nothing to look
+/// at: the caller does nothing then.
 ///
-/// They are taken first, so that a request which comes while the pages are written makes another round.
+/// They are taken first, so that a request which comes while the pages are written makes another
+/// round.
 ///
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
@@ -228,8 +234,8 @@ pub fn consume(wb: &impl Wb) -> Option<Request> {
     })
 }
 
-/// Notes that pages are left, which the caller has counted. If that was noted before, they are due when
-/// those are.
+/// Notes that pages are left, which the caller has counted. If that was noted before, they are due
+/// when those are.
 pub fn leave(wb: &impl Wb) {
     if !wb.test_and_set_left() {
         let delay = if wb.is_stuck() {
@@ -244,12 +250,13 @@ pub fn leave(wb: &impl Wb) {
 
 /// A round has ended that was to write `budget` pages, and has written what is said.
 ///
-/// What it leaves is for the next one, even if that comes before the flusher rests. What was counted
-/// and not found may be of an inode that somebody has dirtied and not put into a list yet: nobody
-/// else need ever ask for it.
+/// What it leaves is for the next one, even if that comes before the flusher rests. What was
+/// counted and not found may be of an inode that somebody has dirtied and not put into a list yet:
+/// nobody else need ever ask for it.
 ///
-/// Where nothing was counted there is nothing to leave, though inodes wait: they have had dropbehind
-/// pages, and others are dirty. Whoever has counted a page that the sum lacks asks after that.
+/// Where nothing was counted there is nothing to leave, though inodes wait: they have had
+/// dropbehind pages, and others are dirty. Whoever has counted a page that the sum lacks asks after
+/// that.
 #[inline(always)]
 pub fn ended(wb: &impl Wb, budget: i64, written: Written) {
     let counted = budget > 0;
@@ -259,9 +266,10 @@ pub fn ended(wb: &impl Wb, budget: i64, written: Written) {
     }
 }
 
-/// The flusher is about to rest: in how many milliseconds it has to run again, if something is left,
-/// or inodes wait that have dirty dropbehind pages. A page may have been locked or its inode busy,
-/// and nobody need ever write to it again. Where DONTCACHE is not used nothing is summed for that.
+/// The flusher is about to rest: in how many milliseconds it has to run again, if something is
+/// left, or inodes wait that have dirty dropbehind pages. A page may have been locked or its inode
+/// busy, and nobody need ever write to it again. Where DONTCACHE is not used nothing is summed for
+/// that.
 ///
 /// No C counterpart: there such pages wait for periodic writeback.
 #[inline(always)]

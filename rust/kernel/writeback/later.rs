@@ -8,8 +8,8 @@
 //! ([`try_all`]). It comes after a millisecond, and after twice as long each time ([`wait`]), until
 //! another thing comes. What was not done within a second is given up.
 //!
-//! The page that a file ends in is kept for the same time although nobody is in the way: who appends to
-//! the file writes to it again, and would have to read it back ([`is_end`]).
+//! The page that a file ends in is kept for the same time although nobody is in the way: who
+//! appends to the file writes to it again, and would have to read it back ([`is_end`]).
 
 use core::ops::Range;
 
@@ -38,7 +38,8 @@ pub trait Item {
 /// How often is tried what comes alone: a second in all.
 pub const TRIES: u32 = 10;
 
-/// After how many milliseconds the next try comes, when so many have been made since something came.
+/// After how many milliseconds the next try comes, when so many have been made since something
+/// came.
 pub fn wait(tries: u32) -> u32 {
     1 << tries.min(TRIES - 1)
 }
@@ -46,15 +47,15 @@ pub fn wait(tries: u32) -> u32 {
 /// After how many milliseconds the next try comes of what need not be done soon.
 pub const AT_LEISURE_MS: u32 = 1 << (TRIES - 1);
 
-/// Whether a folio with these bytes of a file is the one that the file ends in, of `size` bytes: there is
-/// room in it for more.
+/// Whether a folio with these bytes of a file is the one that the file ends in, of `size` bytes:
+/// there is room in it for more.
 #[inline(always)]
 pub fn is_end(bytes: Range<i64>, size: i64) -> bool {
     bytes.start < size && size < bytes.end
 }
 
-/// Keeps an item for a later try, and gives it back if no place is free. One that is kept already, or
-/// was a moment ago, is not kept twice.
+/// Keeps an item for a later try, and gives it back if no place is free. One that is kept already,
+/// or was a moment ago, is not kept twice.
 pub fn keep<P: Place>(places: &[P], mut item: P::Item, since: usize) -> Result<bool, P::Item> {
     if places.iter().any(|place| place.has(&item)) {
         return Ok(false);

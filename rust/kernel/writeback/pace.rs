@@ -2,21 +2,21 @@
 
 //! When the flusher begins a round for DONTCACHE writers.
 //!
-//! Each round costs a wake-up, and the more it finds the larger are the device's writes. So a wb lets
-//! dirty dropbehind pages gather, and a round begins when the first of these holds:
+//! Each round costs a wake-up, and the more it finds the larger are the device's writes. So a wb
+//! lets dirty dropbehind pages gather, and a round begins when the first of these holds:
 //!
-//! - there are [`KickAt::pages`] of them: what the device writes in [`BANDWIDTH_MS`], and more as long as
-//!   its writes come out small;
+//! - there are [`KickAt::pages`] of them: what the device writes in [`BANDWIDTH_MS`], and more as
+//!   long as its writes come out small;
 //! - the first of them has waited for [`Pace::delay_ms`].
 //!
-//! The delay follows the device, as a read-ahead window follows a reader: it is doubled where what was
-//! written last came out in small writes, which gathering for longer makes larger, and halved where they
-//! were large, and nothing is to be gained.
+//! The delay follows the device, as a read-ahead window follows a reader: it is doubled where what
+//! was written last came out in small writes, which gathering for longer makes larger, and halved
+//! where they were large, and nothing is to be gained.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
-/// The pages that are written at once are what the device writes in this time, by the wb's own estimate,
-/// while the delay is the shortest of [`BOUNDS`].
+/// The pages that are written at once are what the device writes in this time, by the wb's own
+/// estimate, while the delay is the shortest of [`BOUNDS`].
 pub const BANDWIDTH_MS: i64 = 32;
 
 /// What a wb's pace is kept within, for the whole system.
@@ -44,7 +44,8 @@ pub const BOUNDS: Bounds = Bounds {
     most_delay_ms: 200,
 };
 
-/// Largest size that may be set, in pages. Larger ones would overflow, or have nothing to do with a kick.
+/// Largest size that may be set, in pages. Larger ones would overflow, or have nothing to do with a
+/// kick.
 pub const PAGES_LIMIT: i64 = 1 << 18;
 
 /// Longest delay that may be set.
@@ -107,8 +108,9 @@ impl Pace {
         }
     }
 
-    /// That after a look at what the device has written. Of the largest write that the device takes, but
-    /// no more than 512 KiB, a write is small below three quarters, and large from seven eighths on.
+    /// That after a look at what the device has written. Of the largest write that the device
+    /// takes, but no more than 512 KiB, a write is small below three quarters, and large from seven
+    /// eighths on.
     #[must_use]
     pub fn after(self, bounds: &Bounds, device: DeviceWrites) -> Self {
         let largest = device.largest.clamp(1, 128);
@@ -131,8 +133,9 @@ impl Pace {
         }
     }
 
-    /// Where the next kick comes, on a device that writes `bandwidth` pages a second, with background
-    /// writeback from `background` dirty pages on. No more than a quarter of these wait for a kick.
+    /// Where the next kick comes, on a device that writes `bandwidth` pages a second, with
+    /// background writeback from `background` dirty pages on. No more than a quarter of these wait
+    /// for a kick.
     pub fn kick_at(self, bounds: &Bounds, bandwidth: u64, background: u64) -> KickAt {
         let pages = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let most = bounds.most_pages.min(pages(background / 4)).max(1);

@@ -2,26 +2,26 @@
 
 //! The flusher's round: what is written for a kick, and what follows.
 //!
-//! A wb keeps its inodes that have dirty dropbehind pages in a queue of their own (`b_dontcache`). What
-//! comes to it goes to its end; a round takes from its front, so that no inode that is dirtied all the
-//! time keeps another one waiting. A round
+//! A wb keeps its inodes that have dirty dropbehind pages in a queue of their own (`b_dontcache`).
+//! What comes to it goes to its end; a round takes from its front, so that no inode that is dirtied
+//! all the time keeps another one waiting. A round
 //!
 //! - costs what it writes: it looks at inodes of the queue only, and at few pages of each;
 //! - writes in portions, and ends after one if somebody else waits for the flusher;
-//! - leaves alone what others have queued, and, beside work for `sync()`, what that has to write: an
-//!   inode whose time changes before the sync has come to it would be missed;
+//! - leaves alone what others have queued, and, beside work for `sync()`, what that has to write:
+//!   an inode whose time changes before the sync has come to it would be missed;
 //! - holds the lock of the lists for [`INODES`] inodes and [`LOOKS`] pages of each at a time.
 //!
 //! What it leaves is tried again: soon, or at leisure if nothing of it could be written.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
-/// Pages that are written before a round looks who waits. C adds 1024 to what is to be written of an
-/// inode, and rounds down to a multiple: one more page would make these twice as many.
+/// Pages that are written before a round looks who waits. C adds 1024 to what is to be written of
+/// an inode, and rounds down to a multiple: one more page would make these twice as many.
 pub const PORTION: i64 = 1023;
 
-/// Inodes that are queued while the lists are locked. With as many looks at each as there may be, the
-/// lock is held for less than 100,000 instructions: `make micro` has the figure.
+/// Inodes that are queued while the lists are locked. With as many looks at each as there may be,
+/// the lock is held for less than 100,000 instructions: `make micro` has the figure.
 pub const INODES: usize = 16;
 
 /// Dirty folios of an inode that are looked at in search of one that is dropbehind. With more than
@@ -31,8 +31,8 @@ pub const LOOKS: usize = 24;
 /// Times in a row that nothing of what was queued could be written, before a round rests.
 pub const FRUITLESS: usize = 32;
 
-/// How long what a round has left waits where none of it could be written, as after a shutdown of the
-/// file system. It waits for the wb's delay otherwise.
+/// How long what a round has left waits where none of it could be written, as after a shutdown of
+/// the file system. It waits for the wb's delay otherwise.
 pub const STUCK_MS: u32 = 1000;
 
 /// For how long no other kick is served within work for `sync()`, for which somebody waits.

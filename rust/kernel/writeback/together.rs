@@ -3,9 +3,9 @@
 //! Folios that leave the page cache together.
 //!
 //! Alone, each takes two locks to leave it, and others to be freed. So a task that ends the folios
-//! of one bio gathers those that are to be dropped, locked, and drops them at once: as soon as there
-//! are [`MOST`], as the next one does not go on where the last one ended ([`Row`]), and at the end
-//! of the bio at the latest, so that nobody waits for a lock for longer than a bio takes.
+//! of one bio gathers those that are to be dropped, locked, and drops them at once: as soon as
+//! there are [`MOST`], as the next one does not go on where the last one ended ([`Row`]), and at
+//! the end of the bio at the latest, so that nobody waits for a lock for longer than a bio takes.
 //!
 //! Much may happen to a folio while it waits. It goes if it still [`may`](Seen::may_go) when the
 //! lock of its page cache is held, under which lookups take dropbehind from a folio, and whoever
@@ -20,8 +20,8 @@ pub const MOST: usize = 31;
 /// the lock is held.
 pub const GAP: i64 = 16 << 12;
 
-/// How large a folio is at most that is gathered. The locks are little beside what it takes to free a
-/// larger one, and C's function that frees several takes longer for each page.
+/// How large a folio is at most that is gathered. The locks are little beside what it takes to free
+/// a larger one, and C's function that frees several takes longer for each page.
 pub const LARGE: usize = 16 << 12;
 
 /// Whether the folios of a bio are to be gathered, of which the first has `size` bytes, and whose
@@ -76,8 +76,8 @@ impl Seen {
     }
 }
 
-/// Moves the items of which `goes` says no behind the others, asking once for each. Returns how many
-/// are in front, which stay in order.
+/// Moves the items of which `goes` says no behind the others, asking once for each. Returns how
+/// many are in front, which stay in order.
 #[inline(always)]
 pub fn to_front<T>(items: &mut [T], mut goes: impl FnMut(&mut T) -> bool) -> usize {
     let mut front = 0;
