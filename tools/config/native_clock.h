@@ -6,7 +6,7 @@
  * runs for less is then not seen to run, neither by the scheduler, which decides by
  * it who is next, nor by whoever reads the CPU time of a worker.
  *
- * tools/rust_writeback/native.py has this file compiled into one of the kernel's.
+ * tools/rust_writeback/vm/native.py has this file compiled into one of the kernel's.
  */
 #include <linux/sched/clock.h>
 #include <os.h>

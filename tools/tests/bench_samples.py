@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rust_writeback import kernel, paths, vm
+from rust_writeback import paths
+from rust_writeback.build import kernel
+from rust_writeback.vm import emulated
 from rust_writeback.bench import boots, catalogue, full, jobs, plots, results
-from rust_writeback.bench.variants import Variant
+from rust_writeback.bench.contenders import Variant
 
 FOLDER = Path(__file__).parents[1] / "loads"
 GUEST = Path(__file__).parents[1] / "guest"
@@ -188,7 +190,7 @@ class Guests:
         self.told: Callable[[str, Sequence[results.Step], float], list[dict[str, Any]]] = boot
         image = folder / "bzImage"
         image.write_text("a kernel")
-        monkeypatch.setattr(vm, "run", self.run)
+        monkeypatch.setattr(emulated, "run", self.run)
         monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
         monkeypatch.setattr(jobs, "FOLDER", FOLDER)
         monkeypatch.setattr(catalogue, "matrix", lambda only: whole_matrix(only, FOLDER))
@@ -202,28 +204,28 @@ class Guests:
 
     def run(
         self,
-        options: vm.VmOptions,
+        options: emulated.VmOptions,
         command: list[str],
         stdout: Callable[[bytes], None],
-        again: Callable[[vm.VmFailure], None] | None = None,
-    ) -> vm.VmResult:
+        again: Callable[[emulated.VmFailure], None] | None = None,
+    ) -> emulated.VmResult:
         """In place of vm.run()."""
         lines = self.lines(options.core, json.loads(command[-1]))
         count = len(self.booted)
         deaths = self.qemu_dies.get(count, 0)
         for number in range(deaths):
             stdout("".join([*lines[: 2 + number], '{"kind": "st']).encode())
-            failure = vm.VmFailure("qemu", "QEMU died: Aborted", self.folder / "log", "Aborted")
-            if number + 1 == vm.TRIES:
+            failure = emulated.VmFailure("qemu", "QEMU died: Aborted", self.folder / "log", "Aborted")
+            if number + 1 == emulated.TRIES:
                 raise failure
             assert again
             again(failure)
         dead = count in self.dies
         stdout("".join(lines[:2] if dead else lines).encode())
         if dead:
-            raise vm.VmFailure("panic", "the guest panicked", self.folder / "log")
+            raise emulated.VmFailure("panic", "the guest panicked", self.folder / "log")
         log = self.folder / "log"
-        return vm.VmResult(
+        return emulated.VmResult(
             0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, False, 5.0, deaths=deaths
         )
 

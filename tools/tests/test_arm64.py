@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rust_writeback import arm64, config, kernel, steps, wiring
+from rust_writeback import steps
+from rust_writeback.build import arm64, config, kernel, wiring
 from rust_writeback.errors import Failure
 
 PATCH = """--- a/fs/buffer.c

@@ -4,8 +4,8 @@
 from pathlib import Path
 
 import pytest
-from rust_writeback import audit
-from rust_writeback.audit import Unsafe
+from rust_writeback.check import audit
+from rust_writeback.check.audit import Unsafe
 from rust_writeback.errors import Failure
 
 

@@ -15,8 +15,20 @@ from typing import Any
 
 import pytest
 from bench_samples import GUEST, LOADS, Guests, boot, steps, variant
-from rust_writeback import paths, vm
-from rust_writeback.bench import boots, catalogue, compare, drives, journal, report, results, short, summary, variants
+from rust_writeback import paths
+from rust_writeback.vm import emulated
+from rust_writeback.bench import (
+    boots,
+    catalogue,
+    compare,
+    contenders,
+    drives,
+    journal,
+    report,
+    results,
+    short,
+    summary,
+)
 from rust_writeback.bench.catalogue import Entry
 from rust_writeback.errors import Failure
 from rust_writeback.progress import Bar
@@ -32,13 +44,13 @@ RUST = variant("rust")
 @pytest.mark.parametrize("text", ["c", "c,c", "c,rust-fast", "c-inline,rust", ""])
 def test_variants_that_cannot_be(text: str) -> None:
     with pytest.raises(Failure, match="--variants"):
-        variants.parse(text)
+        contenders.parse(text)
 
 
 def test_variants_ask_for_a_policy_only_where_it_is_not_the_default() -> None:
-    found = variants.parse("c,rust,rust-rate-limited")
+    found = contenders.parse("c,rust,rust-rate-limited")
     assert [v.wanted_policy for v in found] == ["", "", "rate-limited"]
-    assert [variants.title(v.name) for v in found] == ["C", "Rust", "Rust rate-limited"]
+    assert [contenders.title(v.name) for v in found] == ["C", "Rust", "Rust rate-limited"]
 
 
 def test_a_memory_cgroup_holds_a_quarter_of_what_is_written() -> None:
@@ -466,8 +478,8 @@ def test_qemus_that_died_before_an_interruption_are_still_told(guests: Guests) -
 
 
 def test_a_qemu_that_dies_too_often_ends_it_and_it_goes_on_there(guests: Guests) -> None:
-    guests.qemu_dies = {2: vm.TRIES}
-    with pytest.raises(vm.VmFailure, match="QEMU died") as caught:
+    guests.qemu_dies = {2: emulated.TRIES}
+    with pytest.raises(emulated.VmFailure, match="QEMU died") as caught:
         guests.bench("--only", "depth-1/device", "--pairs", "2")
     assert caught.value.qemu_died
     guests.booted.clear()
@@ -479,13 +491,13 @@ def test_a_qemu_that_dies_too_often_ends_it_and_it_goes_on_there(guests: Guests)
 def without_core(monkeypatch: pytest.MonkeyPatch, guests: Guests, number: int) -> None:
     """From this boot on, the kernel is another one, which has no core."""
 
-    def run(options: vm.VmOptions, command: list[str], stdout: Any, again: Any) -> vm.VmResult:
+    def run(options: emulated.VmOptions, command: list[str], stdout: Any, again: Any) -> emulated.VmResult:
         if len(guests.booted) + 1 >= number:
             guests.booted.append((options.core, "", 0))
             raise Failure("the kernel has no writeback core")
         return guests.run(options, command, stdout, again)
 
-    monkeypatch.setattr(vm, "run", run)
+    monkeypatch.setattr(emulated, "run", run)
 
 
 def test_a_kernel_without_a_core_is_told_in_a_line(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,7 +515,7 @@ def test_a_kernel_without_a_core_ends_it_and_what_was_finished_is_kept(
     with pytest.raises(Failure, match="^the kernel has no writeback core$"):
         guests.bench("--only", "competing/xfs", "--pairs", "3")
     assert len(guests.booted) == 4
-    monkeypatch.setattr(vm, "run", guests.run)
+    monkeypatch.setattr(emulated, "run", guests.run)
     guests.booted.clear()
     assert guests.bench("--only", "competing/xfs", "--pairs", "3") == 0
     assert guests.cores() == ["c", "c", "rust"]
@@ -559,10 +571,10 @@ def test_the_driver_says_that_there_is_no_core(tmp_path: Path) -> None:
 
 
 def test_nothing_measured_is_no_success(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(*_: Any, **__: Any) -> vm.VmResult:
-        raise vm.VmFailure("panic", "the guest panicked", guests.folder / "log")
+    def run(*_: Any, **__: Any) -> emulated.VmResult:
+        raise emulated.VmFailure("panic", "the guest panicked", guests.folder / "log")
 
-    monkeypatch.setattr(vm, "run", run)
+    monkeypatch.setattr(emulated, "run", run)
     with pytest.raises(Failure, match="nothing could be measured"):
         guests.bench("--only", "competing/xfs", "--pairs", "1")
 

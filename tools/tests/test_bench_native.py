@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from bench_samples import LOADS, Guests, steps, variant
-from rust_writeback import guest, native, vm
+from rust_writeback.vm import emulated, images, native
 from rust_writeback.bench import boots, catalogue, drives, full, journal
 from rust_writeback.bench import native as machine
 from rust_writeback.errors import Failure
@@ -35,15 +35,15 @@ class Natives(Guests):
         monkeypatch.setattr(native, "run", self.run_native)
         monkeypatch.setattr(native, "LINUX", program)
         monkeypatch.setattr(native, "ensure", lambda: self.made.append("kernel"))
-        monkeypatch.setattr(guest, "ensure_load", lambda: self.made.append("load"))
-        monkeypatch.setattr(vm, "run", None)
+        monkeypatch.setattr(images, "ensure_load", lambda: self.made.append("load"))
+        monkeypatch.setattr(emulated, "run", None)
 
-    def run_native(self, options: native.Options, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+    def run_native(self, options: native.Options, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         self.asked.append(options)
         stdout("".join(self.lines(options.core, json.loads(command[-1]))).encode())
         core, log = self.core or options.core, self.folder / "log"
         said = b"KeyError: 'jobs'\n" if self.status else b""
-        return vm.VmResult(self.status, b"", said, log, "native", [], "none", core, "7.3.4", 0, False, 1.25)
+        return emulated.VmResult(self.status, b"", said, log, "native", [], "none", core, "7.3.4", 0, False, 1.25)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_its_boots_share_place_and_memory() -> None:
 def test_the_driver_runs_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And finds our own program before any other of that name."""
     monkeypatch.setattr(boots, "DRIVER", tmp_path)
-    monkeypatch.setattr(guest, "LOAD", tmp_path / "bin" / "load")
+    monkeypatch.setattr(images, "LOAD", tmp_path / "bin" / "load")
     command = machine.Native().command({"steps": [], "quote": "it's"})
     (tmp_path / "bin").mkdir()
     shown = tmp_path / "bin" / "python3"

@@ -22,8 +22,9 @@ from typing import Any
 
 import pytest
 from bench_samples import DURABLE, FOLDER, GUEST, HANDED_OVER, LOADS, round_on_hardware, variant
-from rust_writeback import guest, paths
-from rust_writeback.bench import boots, catalogue, compare, hardware, jobs, plots, results, target, variants
+from rust_writeback import paths
+from rust_writeback.vm import images
+from rust_writeback.bench import boots, catalogue, compare, contenders, hardware, jobs, plots, results, target
 from rust_writeback.errors import Failure
 from rust_writeback.progress import Bar
 
@@ -180,7 +181,7 @@ def plan(folder: Path, *options: str) -> dict[str, Any]:
 def driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver of this checkout, on a machine that can run it."""
     monkeypatch.setattr(boots, "DRIVER", GUEST)
-    monkeypatch.setattr(guest, "ensure_load", lambda: None)
+    monkeypatch.setattr(images, "ensure_load", lambda: None)
     if not shutil.which("fio") or target.io_uring_error():
         pytest.skip("no fio or no io_uring here")
 
@@ -222,7 +223,7 @@ def test_the_driver_runs_a_program_of_our_own(disk: Path, driver: None, monkeypa
     program = disk / "load"
     program.write_text(f"#!/bin/sh\necho $*\nstat -c %s $2/reader.0\ntouch {folder}/table.0.0\n")
     program.chmod(0o755)
-    monkeypatch.setattr(guest, "LOAD", program)
+    monkeypatch.setattr(images, "LOAD", program)
     todo = plan(folder)
     todo["steps"][0] |= {"command": ["load", "shape", "${BENCH_DIRECTORY}", "buffered"], "needs": {"reader.0": 3 << 20}}
     with Bar("a load", 3) as bar:
@@ -731,7 +732,7 @@ def test_sizes_that_cannot_be(size: str) -> None:
 
 def test_another_core_takes_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "DEBUGFS", tmp_path)
-    assert hardware.choose(None, "") == [variants.Variant(variants.KERNEL)]
+    assert hardware.choose(None, "") == [contenders.Variant(contenders.KERNEL)]
     policies = "rust,rust-inline"
     for text, core, words in (("c,rust", "rust", "another one takes a boot"), (policies, "", "none of our cores")):
         with pytest.raises(Failure, match=words):

@@ -9,7 +9,7 @@ import pytest
 from bench_samples import FOLDER, LOADS
 from rust_writeback.bench import boots, catalogue, drives, jobs, native, results, sim
 from rust_writeback.errors import Failure
-from rust_writeback.vmoptions import amount
+from rust_writeback.vm.options import amount
 
 ENTRIES = {entry.name: entry for entry in catalogue.CATALOGUE}
 

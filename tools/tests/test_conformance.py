@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rust_writeback import conformance, in_turn, vm
-from rust_writeback.conformance import BROKEN, HANG, KEPT, NOT_RUN, WARNED, Result, Row
+from rust_writeback.check import conformance
+from rust_writeback.vm import emulated, in_turn
+from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
 from rust_writeback.errors import Failure
-from rust_writeback.guest_tests import Counts
-from rust_writeback.variants import sanitizer
+from rust_writeback.check.guest_tests import Counts
+from rust_writeback.build.variants import sanitizer
 
 KEEPS = '{"kept": true, "figures": "0 of 0"}'
 ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
@@ -49,12 +50,12 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
     """The results of rows in guests that do what they are told, one after the other."""
     left = list(boots)
 
-    def boot(options: vm.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+    def boot(options: emulated.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         status = left.pop(0)(stdout)
-        return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
+        return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
 
-    monkeypatch.setattr(vm, "run", boot)
-    return conformance.run_core("rust", ROWS, short=True, setup={}, boots=vm.Boots())
+    monkeypatch.setattr(emulated, "run", boot)
+    return conformance.run_core("rust", ROWS, short=True, setup={}, boots=emulated.Boots())
 
 
 def test_no_power_is_cut_with_a_sanitizer() -> None:
@@ -65,7 +66,7 @@ def test_no_power_is_cut_with_a_sanitizer() -> None:
 def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(stdout: Callable[[bytes], None]) -> int:
         stdout(script("first", KEEPS) + b"\0begin second\n")
-        raise vm.VmFailure("oops", "the guest oopsed", Path("/src/build/log/x"))
+        raise emulated.VmFailure("oops", "the guest oopsed", Path("/src/build/log/x"))
 
     def lives(stdout: Callable[[bytes], None]) -> int:
         stdout(script("third", KEEPS))
@@ -91,8 +92,8 @@ def test_the_rows_after_a_broken_promise_get_a_new_guest(monkeypatch: pytest.Mon
 
 def test_a_warning_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def warns(stdout: Callable[[bytes], None]) -> int:
-        stdout(script("first", KEEPS, vm.TAINT_WARN) + script("second", KEEPS, vm.TAINT_WARN))
-        stdout(script("third", KEEPS, vm.TAINT_WARN))
+        stdout(script("first", KEEPS, emulated.TAINT_WARN) + script("second", KEEPS, emulated.TAINT_WARN))
+        stdout(script("third", KEEPS, emulated.TAINT_WARN))
         return 0
 
     assert [result.verdict for result in run(monkeypatch, warns).values()] == [WARNED, KEPT, KEPT]
@@ -103,13 +104,13 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
     lines = ["guest script: first", "guest script: second", "259:0: 7 pages were counted", "guest script: third"]
     console.write_text("".join(f"[    1.0] {line}\n" for line in lines))
 
-    def boot(options: vm.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+    def boot(options: emulated.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         stdout(b"".join(script(row.name, KEEPS) for row in ROWS))
         complaint = "259:0: 7 pages were counted"
-        return vm.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, True, 1.0, complaint=complaint)
+        return emulated.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, True, 1.0, complaint=complaint)
 
-    monkeypatch.setattr(vm, "run", boot)
-    results = conformance.run_core("rust", ROWS, short=True, setup={}, boots=vm.Boots())
+    monkeypatch.setattr(emulated, "run", boot)
+    results = conformance.run_core("rust", ROWS, short=True, setup={}, boots=emulated.Boots())
     assert [result.verdict for result in results.values()] == [KEPT, WARNED, KEPT]
     assert "7 pages" in results["second"].figures
 
@@ -161,9 +162,9 @@ def test_a_row_of_many_cases(counts: Counts, verdict: str) -> None:
 
 def test_a_row_from_the_host_is_one_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Row("cut", "no oops", "the power goes")
-    counts = Counts(failed=1, problems=["lost"], boots=vm.Boots(count=3, deaths=1))
+    counts = Counts(failed=1, problems=["lost"], boots=emulated.Boots(count=3, deaths=1))
     monkeypatch.setitem(conformance.HOST, row, lambda core, short, image: counts)
     assert conformance.find_rows(["cut"]) == [row]
-    boots = vm.Boots(count=4)
+    boots = emulated.Boots(count=4)
     assert conformance.run_rows("c", [row], True, {}, boots) == {"cut": Result(BROKEN, "0 of 1; lost")}
     assert boots.told() == "1 of 7 boots"

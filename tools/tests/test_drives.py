@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from rust_writeback.bench import drives
 from rust_writeback.errors import Failure
-from rust_writeback.vmoptions import NvmeOptions
+from rust_writeback.vm.options import NvmeOptions
 
 
 def test_profiles_go_by_their_names() -> None:

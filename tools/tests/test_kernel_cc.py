@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rust_writeback import kernel
+from rust_writeback.build import kernel
 
 
 def compiled(folder: Path, name: str) -> bytes:

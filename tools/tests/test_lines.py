@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rust_writeback import lines
+from rust_writeback.check import lines
 from rust_writeback.errors import Failure
 
 RUST = """// SPDX-License-Identifier: GPL-2.0

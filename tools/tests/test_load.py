@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from bench_samples import FOLDER, GUEST
-from rust_writeback import guest, paths
+from rust_writeback import paths
+from rust_writeback.vm import images
 from rust_writeback.bench import histogram, jobs
 
 TREE = {"files=2000": "files=300"}
@@ -26,7 +27,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("clang"):
         pytest.skip("no clang here; the build root has it")
     path = tmp_path_factory.mktemp("bin") / "load"
-    guest.compile_program(GUEST / "load.c", path)
+    images.compile_program(GUEST / "load.c", path)
     return path
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from rust_writeback import kernel, micro, overwrite, vm
+from rust_writeback.bench import micro, overwrite
+from rust_writeback.build import kernel
+from rust_writeback.vm import emulated
 from rust_writeback.errors import Failure
 
 
@@ -196,12 +198,12 @@ def test_the_command_writes_all_then_judges(
     end: int,
     words: str | None,
 ) -> None:
-    def measure(core: str) -> tuple[micro.Measured, vm.VmResult]:
+    def measure(core: str) -> tuple[micro.Measured, emulated.VmResult]:
         measured = parse(document(core), core)
         measured.overwrites["4096 order 9 end"] = end
         if core == "rust":
             measured.operations["account_dirtied"] = rust
-        return measured, vm.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
+        return measured, emulated.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
 
     monkeypatch.setattr(micro, "measure", measure)
     monkeypatch.setattr(kernel, "ensure", lambda: None)

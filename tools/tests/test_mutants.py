@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rust_writeback import conformance, mutants, paths
-from rust_writeback.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row
+from rust_writeback import paths
+from rust_writeback.check import conformance, mutants
+from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row
 from rust_writeback.errors import Failure
-from rust_writeback.mutants import NOT_APPLIED, NOT_BUILT, SURVIVED, Listed, Mutant
+from rust_writeback.check.mutants import Listed, Mutant, NOT_APPLIED, NOT_BUILT, SURVIVED
 
 FILE = "fs/dontcache_kick.rs"
 MUTANT = Mutant("wakes_nobody", "a kick wakes the flusher", FILE, "wb.wakeup();", "", ("no_lost_kick_x",))

@@ -8,9 +8,11 @@ import os
 from pathlib import Path
 
 import pytest
-from rust_writeback import config, console, machine, native, paths
+from rust_writeback import paths
+from rust_writeback.build import config
+from rust_writeback.vm import console, machine, native
 from rust_writeback.errors import Failure
-from rust_writeback.vm import VmFailure
+from rust_writeback.vm.emulated import VmFailure
 
 LOG = paths.LOG / "native.log"
 PORTS = {"control": 7, "stdout": 9, "stderr": 11}

@@ -4,9 +4,10 @@
 from pathlib import Path
 
 import pytest
-from rust_writeback import config, kunit, lint
+from rust_writeback.build import config
+from rust_writeback.check import kunit, lint
 from rust_writeback.errors import Failure
-from rust_writeback.variants import MEASURED, SANITIZERS, sanitizer
+from rust_writeback.build.variants import MEASURED, SANITIZERS, sanitizer
 
 
 def test_later_fragments_override(tmp_path: Path) -> None:

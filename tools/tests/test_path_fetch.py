@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rust_writeback import fetch, paths
+from rust_writeback import paths
+from rust_writeback.build import fetch
 from rust_writeback.errors import Failure
 
 CONTENT = b"not really a kernel"

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from rust_writeback import overlay
+from rust_writeback.build import overlay
 from rust_writeback.errors import Failure
 
 

@@ -4,10 +4,10 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from rust_writeback import host_tests, tests
+from rust_writeback.check import host_tests, stages
 from rust_writeback.errors import Failure
-from rust_writeback.guest_tests import Counts
-from rust_writeback.variants import Variant
+from rust_writeback.check.guest_tests import Counts
+from rust_writeback.build.variants import Variant
 
 CARGO = """
 running 2 tests
@@ -46,7 +46,7 @@ def _raise(error: Exception) -> Callable[[], Counts]:
 
 @pytest.mark.parametrize("stage", [_raise(Failure("no disk")), _raise(OSError(5, "bad disk")), Counts])
 def test_stage_that_breaks_down_counts_as_one_failure(stage: Callable[[], Counts]) -> None:
-    counts = tests.run_stage("x", stage)
+    counts = stages.run_stage("x", stage)
     assert (counts.passed, counts.failed) == (0, 1)
     assert counts.problems[0].startswith("x: ")
 
@@ -61,9 +61,9 @@ def test_a_sanitizer_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, caps
         asked.append(f"{variant.name} {list(names)} {list(cores)}")
         return Counts(3)
 
-    monkeypatch.setattr(tests.kernel, "ensure", ensure)
-    monkeypatch.setattr(tests.guest_tests, "run", run)
-    assert tests.main(["--sanitize", "kasan"]) == 0
+    monkeypatch.setattr(stages.kernel, "ensure", ensure)
+    monkeypatch.setattr(stages.guest_tests, "run", run)
+    assert stages.main(["--sanitize", "kasan"]) == 0
     assert asked == ["kasan", "kasan [] ['rust', 'c']"]
     out = capsys.readouterr().out
     assert "nothing else depends" in out and out.splitlines()[-1] == "4 passed, 0 failed, 0 skipped"
@@ -71,12 +71,12 @@ def test_a_sanitizer_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, caps
 
 def test_an_unknown_sanitizer_runs_nothing() -> None:
     with pytest.raises(Failure, match="kasan, kcsan"):
-        tests.main(["--sanitize", "asan"])
+        stages.main(["--sanitize", "asan"])
 
 
 def test_last_line_is_the_sum(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(tests, "STAGES", [("a", lambda: Counts(2, 0, 1)), ("b", _raise(Failure("gone")))])
-    assert tests.main([]) == 1
+    monkeypatch.setattr(stages, "STAGES", [("a", lambda: Counts(2, 0, 1)), ("b", _raise(Failure("gone")))])
+    assert stages.main([]) == 1
     assert capsys.readouterr().out.splitlines()[-2:] == ["failed: b: gone", "2 passed, 1 failed, 1 skipped"]
-    monkeypatch.setattr(tests, "STAGES", [("a", lambda: Counts(2, 0, 1))])
-    assert tests.main([]) == 0
+    monkeypatch.setattr(stages, "STAGES", [("a", lambda: Counts(2, 0, 1))])
+    assert stages.main([]) == 0

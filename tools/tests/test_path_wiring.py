@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from rust_writeback import wiring
+from rust_writeback.build import wiring
 from rust_writeback.errors import Failure
 from rust_writeback.paths import PROJECT
 

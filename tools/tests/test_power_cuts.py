@@ -9,8 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from rust_writeback import paths, power_cuts
-from rust_writeback.drive import SECTOR, Drive
+from rust_writeback import paths
+from rust_writeback.check import power_cuts
+from rust_writeback.vm.torn_drive import Drive, SECTOR
 from rust_writeback.errors import Failure
 
 OLD, NEW = b"o" * SECTOR, b"n" * SECTOR

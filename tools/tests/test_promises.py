@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from rust_writeback import promises
-from rust_writeback.conformance import Row
-from rust_writeback.mutants import Listed, Mutant
+from rust_writeback.check import promises
+from rust_writeback.check.conformance import Row
+from rust_writeback.check.mutants import Listed, Mutant
 
 MUTANT = Mutant("stays", "what is read leaves", "file", "find", "replace", ("second",))
 

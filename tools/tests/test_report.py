@@ -17,7 +17,7 @@ import pytest
 from bench_samples import FOLDER, boot, variant
 from matplotlib.colors import to_hex
 from rust_writeback.bench import catalogue, full, plots, report, results, stats, summary, table
-from rust_writeback.bench.variants import title
+from rust_writeback.bench.contenders import title
 
 NAMES = ("sequential", "random", "writers-4", "writers-32")
 LOADS = catalogue.select("xfs", catalogue.ALL_MODES, NAMES, FOLDER)

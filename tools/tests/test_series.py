@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rust_writeback import overlay, paths, series, series_check, wiring
+from rust_writeback import paths
+from rust_writeback.build import overlay, series, series_check, wiring
 from rust_writeback.errors import Failure
-from rust_writeback.series import Grown, Patch, Unit, assign, held_back, in_hunks, taken_apart
+from rust_writeback.build.series import Grown, Patch, Unit, assign, held_back, in_hunks, taken_apart
 
 HOOKS = """--- a/fs/a.c
 +++ b/fs/a.c

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from bench_samples import FOLDER, LOADS, Guests, boot, steps, whole_matrix
-from rust_writeback import archive, guest, vm
+from rust_writeback.build import archive
+from rust_writeback.vm import emulated, images
 from rust_writeback.bench import compare, drives, full, results, sim
 from rust_writeback.errors import Failure
 
@@ -31,19 +32,19 @@ class Simulations(Guests):
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         super().__init__(monkeypatch, folder)
-        self.asked: list[tuple[vm.VmOptions, dict[str, Any]]] = []
+        self.asked: list[tuple[emulated.VmOptions, dict[str, Any]]] = []
         root = folder / "guest.cpio"
         root.write_bytes(bytes(64 << 20))
-        monkeypatch.setattr(guest, "ARCHIVE", root)
-        monkeypatch.setattr(guest, "ensure", lambda whole: None)
+        monkeypatch.setattr(images, "ARCHIVE", root)
+        monkeypatch.setattr(images, "ensure", lambda whole: None)
 
     def run(
         self,
-        options: vm.VmOptions,
+        options: emulated.VmOptions,
         command: list[str],
         stdout: Callable[[bytes], None],
-        again: Callable[[vm.VmFailure], None] | None = None,
-    ) -> vm.VmResult:
+        again: Callable[[emulated.VmFailure], None] | None = None,
+    ) -> emulated.VmResult:
         self.asked.append((options, json.loads(command[-1])))
         return super().run(options, command, stdout, again)
 
@@ -213,10 +214,10 @@ def test_what_does_not_repeat_is_a_failure(simulations: Simulations, capsys: pyt
 
 
 def test_boots_that_measured_nothing_do_not_repeat(simulations: Simulations, monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(options: vm.VmOptions, *_: Any, **__: Any) -> vm.VmResult:
-        return vm.VmResult(0, b"", b"", Path(), "icount", [], "10.0", options.core, "7.3.4", 0, False, 5.0)
+    def silent(options: emulated.VmOptions, *_: Any, **__: Any) -> emulated.VmResult:
+        return emulated.VmResult(0, b"", b"", Path(), "icount", [], "10.0", options.core, "7.3.4", 0, False, 5.0)
 
-    monkeypatch.setattr(vm, "run", silent)
+    monkeypatch.setattr(emulated, "run", silent)
     with pytest.raises(Failure, match=results.NOT_ENDED):
         simulations.bench("--sim", "--repeat")
 

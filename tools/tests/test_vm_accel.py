@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rust_writeback import accel, paths, qemu
+from rust_writeback import paths
+from rust_writeback.vm import accel, qemu
 
 
 class Trial:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from rust_writeback import paths, vm
-from rust_writeback.vmoptions import VmOptions
+from rust_writeback import paths
+from rust_writeback.vm import emulated
+from rust_writeback.vm.options import VmOptions
 
 if not paths.BZIMAGE.exists():
     pytest.skip("build/bzImage is not there; make kernel builds it", allow_module_level=True)
@@ -32,7 +33,7 @@ def test_what_is_bad_is_told_and_changes_nothing(core: str) -> None:
     given += ['rust_writeback.core="rust c"', 'rust_writeback.policy="inline "']
     given += ["rust_writeback.core", "rust_writeback.policy"]
     options = VmOptions(core=core, mem="512M", nvme=None, append=" ".join(given))
-    result = vm.run(options, [ASK], again=vm.from_scratch)
+    result = emulated.run(options, [ASK], again=emulated.from_scratch)
     policy = "adaptive" if core == "rust" else "kick"
     assert (result.status, result.stdout.decode()) == (0, f"{core}\n{core}\n{policy}\n{policy}\n")
     assert not result.warned
@@ -45,5 +46,5 @@ def test_what_is_bad_is_told_and_changes_nothing(core: str) -> None:
 def test_the_last_of_two_is_what_counts() -> None:
     """A bad value after a good one leaves the good one."""
     append = "rust_writeback.policy=none rust_writeback.policy=inline rust_writeback.policy=non"
-    result = vm.run(VmOptions(core="rust", mem="512M", nvme=None, append=append), [ASK], again=vm.from_scratch)
+    result = emulated.run(VmOptions(core="rust", mem="512M", nvme=None, append=append), [ASK], again=emulated.from_scratch)
     assert result.stdout.decode() == "rust\nrust\ninline\ninline\n"

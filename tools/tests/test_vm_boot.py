@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from rust_writeback import machine, paths, qemu, vm
+from rust_writeback import paths
+from rust_writeback.vm import emulated, machine, qemu
 from rust_writeback.errors import Failure
-from rust_writeback.vmoptions import NvmeOptions, VmOptions
+from rust_writeback.vm.options import NvmeOptions, VmOptions
 
 if not paths.BZIMAGE.exists():
     pytest.skip("build/bzImage is not there; make kernel builds it", allow_module_level=True)
@@ -22,12 +23,12 @@ if not paths.BZIMAGE.exists():
 SMALL = VmOptions(mem="512M", nvme=None)
 
 
-def boot(command: str, options: VmOptions = SMALL) -> vm.VmResult:
-    return vm.run(options, [command], again=vm.from_scratch)
+def boot(command: str, options: VmOptions = SMALL) -> emulated.VmResult:
+    return emulated.run(options, [command], again=emulated.from_scratch)
 
 
 def tool(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "rust_writeback.vm", *arguments]
+    return [sys.executable, "-m", "rust_writeback.vm.emulated", *arguments]
 
 
 def test_output_and_status_come_back_exactly(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_the_guest_is_as_promised() -> None:
 
 
 def test_a_list_of_words_is_not_given_to_a_shell() -> None:
-    assert vm.run(SMALL, ["printf", "%s|", "a b", "$HOME", ""], again=vm.from_scratch).stdout == b"a b|$HOME||"
+    assert emulated.run(SMALL, ["printf", "%s|", "a b", "$HOME", ""], again=emulated.from_scratch).stdout == b"a b|$HOME||"
 
 
 # What was written a moment before the end has left the guest.
@@ -100,8 +101,8 @@ CRASH = "echo before; sleep 1; cd /sys/kernel/debug/provoke-crash; echo {} >DIRE
 def test_how_it_died(kind: str, command: str, append: str) -> None:
     output = bytearray()
     options = VmOptions(mem="512M", nvme=None, append=append)
-    with pytest.raises(vm.VmFailure) as caught:
-        vm.run(options, [command], stdout=output.extend, again=lambda _: output.clear())
+    with pytest.raises(emulated.VmFailure) as caught:
+        emulated.run(options, [command], stdout=output.extend, again=lambda _: output.clear())
     assert caught.value.kind == kind and not caught.value.qemu_died
     assert caught.value.status == {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}[kind]
     assert "\n" not in str(caught.value)
@@ -110,9 +111,9 @@ def test_how_it_died(kind: str, command: str, append: str) -> None:
 
 def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """One CPU that spins with interrupts off silences PID 1, whatever the watchdogs say."""
-    monkeypatch.setattr(vm, "BEAT_SECONDS", 8.0)
+    monkeypatch.setattr(emulated, "BEAT_SECONDS", 8.0)
     options = VmOptions(mem="512M", nvme=None, smp=1, append="nowatchdog rcupdate.rcu_cpu_stall_suppress=1")
-    with pytest.raises(vm.VmFailure, match="silent") as caught:
+    with pytest.raises(emulated.VmFailure, match="silent") as caught:
         boot(CRASH.format("HARDLOCKUP"), options)
     assert caught.value.kind == "hang"
     assert "NMI" in caught.value.console.read_text()
@@ -126,7 +127,7 @@ def test_a_warning_is_told() -> None:
 def test_qemu_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = qemu._devices
     monkeypatch.setattr(qemu, "_devices", lambda *args: [*devices(*args), "-device", "flux-capacitor"])
-    with pytest.raises(vm.VmFailure, match=r"QEMU lacks the device flux-capacitor; install") as caught:
+    with pytest.raises(emulated.VmFailure, match=r"QEMU lacks the device flux-capacitor; install") as caught:
         boot("true")
     assert caught.value.status == 128
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from rust_writeback import console
+from rust_writeback.vm import console
 
 OOPS = """\
 [    3.1] BUG: kernel NULL pointer dereference, address: 0000000000000000

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rust_writeback import accel, errors, guest, in_turn, machine, paths, power_cuts, qemu, vm
-from rust_writeback.drive import SECTOR, Drive
-from rust_writeback.vmoptions import VmOptions
+from rust_writeback import errors, paths
+from rust_writeback.check import power_cuts
+from rust_writeback.vm import accel, emulated, images, in_turn, machine, qemu
+from rust_writeback.vm.torn_drive import Drive, SECTOR
+from rust_writeback.vm.options import VmOptions
 
 FAKE = """#!{python}
 import os, re, signal, sys
@@ -67,8 +69,8 @@ def plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
     anything.write_bytes(b"")
     monkeypatch.setattr(qemu, "find", lambda: str(fake))
     monkeypatch.setattr(qemu, "version", lambda: "1")
-    monkeypatch.setattr(guest, "ensure", lambda whole: None)
-    monkeypatch.setattr(guest, "INIT", anything)
+    monkeypatch.setattr(images, "ensure", lambda whole: None)
+    monkeypatch.setattr(images, "INIT", anything)
     monkeypatch.setattr(accel, "VERDICT", tmp_path / "verdict")
     monkeypatch.setattr(accel, "DEVICE", tmp_path / "kvm")
     monkeypatch.setattr(machine, "polite", lambda: None)
@@ -87,14 +89,14 @@ OPTIONS = VmOptions(nvme=None)
 
 def test_a_qemu_that_dies_once_is_tried_again_and_told(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     plan(DIES, LIVES)
-    output, deaths = bytearray(), list[vm.VmFailure]()
+    output, deaths = bytearray(), list[emulated.VmFailure]()
 
-    def again(failure: vm.VmFailure) -> None:
+    def again(failure: emulated.VmFailure) -> None:
         assert output == b"half"
         output.clear()
         deaths.append(failure)
 
-    result = vm.run(OPTIONS, ["true"], stdout=output.extend, again=again)
+    result = emulated.run(OPTIONS, ["true"], stdout=output.extend, again=again)
     assert (result.status, result.deaths, output) == (7, 1, b"whole")
     assert [(death.qemu_died, death.status) for death in deaths] == [(True, 128)]
     assert capsys.readouterr().err == TOLD.format(2)
@@ -103,7 +105,7 @@ def test_a_qemu_that_dies_once_is_tried_again_and_told(plan: Plan, capsys: pytes
 
 def test_what_was_collected_is_from_the_last_try_alone(plan: Plan) -> None:
     plan(DIES, DIES, LIVES)
-    result = vm.run(OPTIONS, ["true"], again=vm.from_scratch)
+    result = emulated.run(OPTIONS, ["true"], again=emulated.from_scratch)
     assert (result.stdout, result.deaths) == (b"whole", 2)
 
 
@@ -111,7 +113,7 @@ def test_the_third_death_in_a_row_is_a_line_and_a_status(plan: Plan, capsys: pyt
     plans = plan(DIES, DIES, DIES, LIVES)
 
     def main() -> int:
-        return vm.run(OPTIONS, ["true"], again=vm.from_scratch).status
+        return emulated.run(OPTIONS, ["true"], again=emulated.from_scratch).status
 
     assert errors.run_main(main) == 128
     first, second, last = capsys.readouterr().err.splitlines(keepends=True)
@@ -122,14 +124,14 @@ def test_the_third_death_in_a_row_is_a_line_and_a_status(plan: Plan, capsys: pyt
 
 def test_nothing_is_repeated_unasked(plan: Plan) -> None:
     plans = plan(DIES, LIVES)
-    with pytest.raises(vm.VmFailure, match="^QEMU died: physmem"):
-        vm.run(OPTIONS, ["true"])
+    with pytest.raises(emulated.VmFailure, match="^QEMU died: physmem"):
+        emulated.run(OPTIONS, ["true"])
     assert plans.read_text() == f"{LIVES}\n"
 
 
 def test_the_command_line_repeats_nothing(plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
     plans = plan(DIES, LIVES)
-    assert errors.run_main(lambda: vm.main(["--", "true"])) == 128
+    assert errors.run_main(lambda: emulated.main(["--", "true"])) == 128
     out, err = capfd.readouterr()
     assert out == "half" and err.splitlines()[-1].startswith("error: QEMU died: physmem")
     assert plans.read_text() == f"{LIVES}\n"
@@ -138,13 +140,13 @@ def test_the_command_line_repeats_nothing(plan: Plan, capfd: pytest.CaptureFixtu
 @pytest.mark.parametrize(("number", "told"), [(signal.SIGSEGV, "Segmentation fault"), (signal.SIGKILL, "Killed")])
 def test_any_signal_is_a_death(plan: Plan, capsys: pytest.CaptureFixture[str], number: int, told: str) -> None:
     plan(f"die({int(number)})", LIVES)
-    assert vm.run(OPTIONS, ["true"], again=vm.from_scratch).status == 7
+    assert emulated.run(OPTIONS, ["true"], again=emulated.from_scratch).status == 7
     assert capsys.readouterr().err == f"QEMU died (no message, {told}); trying again, 2 of 3\n"
 
 
 def test_a_status_without_all_of_the_output_is_no_success(plan: Plan) -> None:
     plan(HALF + r'say("control", "exit 0 0 5 0\n"); die()', LIVES)
-    result = vm.run(OPTIONS, ["true"], again=vm.from_scratch)
+    result = emulated.run(OPTIONS, ["true"], again=emulated.from_scratch)
     assert (result.status, result.stdout, result.deaths) == (7, b"whole", 1)
 
 
@@ -168,9 +170,9 @@ EVENT = """say("monitor", '{"event": "GUEST_PANICKED"}'); """
 def test_nothing_else_is_repeated(plan: Plan, monkeypatch: pytest.MonkeyPatch, end: str, kind: str) -> None:
     """A panic, an oops, silence, a guest that goes off, a wrong option; and a complaint of the kernel is kept."""
     plans = plan(end, LIVES)
-    monkeypatch.setattr(vm, "BEAT_SECONDS", 0.5)
-    with pytest.raises(vm.VmFailure) as caught:
-        vm.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
+    monkeypatch.setattr(emulated, "BEAT_SECONDS", 0.5)
+    with pytest.raises(emulated.VmFailure) as caught:
+        emulated.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
     assert caught.value.kind == kind and not caught.value.qemu_died
     assert plans.read_text() == f"{LIVES}\n"
 
@@ -180,18 +182,18 @@ def test_a_full_disk_of_the_host_is_no_hang(plan: Plan) -> None:
     event = """'{"event": "BLOCK_IO_ERROR", "data": {"device": "nvme", "nospace": true}}'"""
     plan(HALF + rf'say("monitor", {event} + "\n"); signal.pause()')
     with pytest.raises(errors.Failure, match="^no room left on the disk of build; free some space") as caught:
-        vm.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
-    assert not isinstance(caught.value, vm.VmFailure)
+        emulated.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
+    assert not isinstance(caught.value, emulated.VmFailure)
 
 
 def test_who_cannot_go_back_ends_it(plan: Plan) -> None:
     plans = plan(DIES, LIVES)
 
-    def again(failure: vm.VmFailure) -> None:
+    def again(failure: emulated.VmFailure) -> None:
         raise failure
 
-    with pytest.raises(vm.VmFailure, match="^QEMU died: physmem"):
-        vm.run(OPTIONS, ["true"], again=again)
+    with pytest.raises(emulated.VmFailure, match="^QEMU died: physmem"):
+        emulated.run(OPTIONS, ["true"], again=again)
     assert plans.read_text() == f"{LIVES}\n"
 
 
@@ -201,11 +203,11 @@ class Guests:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *boots: tuple[str, str]) -> None:
         self.left = list(boots)
         self.asked: list[str] = []
-        self.boots = vm.Boots()
+        self.boots = emulated.Boots()
         self.ended: list[tuple[str, int, str]] = []
-        monkeypatch.setattr(vm, "run", self._run)
+        monkeypatch.setattr(emulated, "run", self._run)
 
-    def _run(self, options: VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+    def _run(self, options: VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         self.asked.append("".join(command[7:]))
         printed, end = self.left.pop(0)
         for script in printed:
@@ -213,10 +215,10 @@ class Guests:
             if script.islower():
                 stdout(b"\0end 0 0\n")
         if end == "qemu":
-            raise vm.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
+            raise emulated.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
         if end:
-            raise vm.VmFailure(end, "the guest died", Path("/log"))
-        return vm.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
+            raise emulated.VmFailure(end, "the guest died", Path("/log"))
+        return emulated.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
 
     def run(self, scripts: str) -> int:
         """Run them, and note how each ended; how many boots were yielded?"""
@@ -263,7 +265,7 @@ def test_a_script_in_which_qemu_dies_three_times_is_blamed_and_the_others_go_on(
 
 def test_a_qemu_that_dies_three_times_before_any_script_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     guests = Guests(monkeypatch, *[("", "qemu")] * 3)
-    with pytest.raises(vm.VmFailure, match="^QEMU died 3 times in a row: it aborted; the console") as caught:
+    with pytest.raises(emulated.VmFailure, match="^QEMU died 3 times in a row: it aborted; the console") as caught:
         guests.run("ab")
     assert caught.value.status == 128 and "\n" not in str(caught.value)
     assert not guests.ended
@@ -285,11 +287,11 @@ def test_a_death_after_the_last_script_changes_nothing(
     assert capsys.readouterr().err == "QEMU died (it aborted); all was done\n"
 
 
-DEATH = vm.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
+DEATH = emulated.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
 
 
 def test_a_death_before_the_load_is_no_cut(tmp_path: Path) -> None:
-    boots, tried = vm.Boots(), list[power_cuts.Watch]()
+    boots, tried = emulated.Boots(), list[power_cuts.Watch]()
 
     def boot(watch: power_cuts.Watch) -> None:
         tried.append(watch)
@@ -313,5 +315,5 @@ def test_a_death_under_load_is_not_repeated(tmp_path: Path, begun: str) -> None:
             os.makedirs(watch.acknowledged / "0")
         raise DEATH
 
-    with Drive(64 * SECTOR, tmp_path) as drive, pytest.raises(vm.VmFailure, match="^QEMU died: it aborted"):
-        power_cuts._boot_until(power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0), boot, vm.Boots())
+    with Drive(64 * SECTOR, tmp_path) as drive, pytest.raises(emulated.VmFailure, match="^QEMU died: it aborted"):
+        power_cuts._boot_until(power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0), boot, emulated.Boots())

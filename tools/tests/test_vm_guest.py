@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rust_writeback import archive, guest
+from rust_writeback.build import archive
+from rust_writeback.vm import images
 from rust_writeback.errors import Failure
 
 
@@ -33,8 +34,8 @@ def debugfs(image: Path, request: str) -> str:
 
 def test_image_holds_the_tree_and_repeats(tmp_path: Path, entries: list[archive.Entry]) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    guest.make_image(entries, one)
-    guest.make_image(entries, two)
+    images.make_image(entries, one)
+    images.make_image(entries, two)
     assert one.read_bytes() == two.read_bytes()
     assert debugfs(one, "cat e") == "hello\n"
     assert "Fast link dest: \"source\"" in debugfs(one, "stat d/l")
@@ -44,9 +45,9 @@ def test_image_holds_the_tree_and_repeats(tmp_path: Path, entries: list[archive.
 
 def test_a_failed_image_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     too_big = [archive.file("f", bytes(1 << 20))] * 1
-    monkeypatch.setattr(guest, "_size", lambda entries: 64 << 10)
+    monkeypatch.setattr(images, "_size", lambda entries: 64 << 10)
     with pytest.raises(Failure, match="mke2fs"):
-        guest.make_image(too_big, tmp_path / "image")
+        images.make_image(too_big, tmp_path / "image")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -61,9 +62,9 @@ def test_cpio_is_what_cpio_reads(tmp_path: Path, entries: list[archive.Entry]) -
 
 
 def test_the_guest_has_what_it_promises() -> None:
-    packages = guest.dependencies(guest.PACKAGES)
+    packages = images.dependencies(images.PACKAGES)
     assert {"fio", "xfsprogs", "e2fsprogs", "util-linux", "procps", "jq", "iproute2", "python3", "libc6"} <= set(packages)
-    names = {entry.name for entry in guest.files(packages)}
+    names = {entry.name for entry in images.files(packages)}
     assert {"usr/bin/fio", "usr/bin/sh", "usr/bin/awk", "etc/passwd", "bin", "proc", "share", "mnt"} <= names
     assert {"usr/sbin/mkfs.xfs", "usr/sbin/mke2fs", "usr/sbin/xfs_io", "usr/bin/python3"} <= names
     assert any(name.endswith(".pyc") for name in names)

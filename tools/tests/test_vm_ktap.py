@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rust_writeback import guest_tests, paths, variants, vm
+from rust_writeback import paths
+from rust_writeback.build import variants
+from rust_writeback.check import guest_tests
+from rust_writeback.vm import emulated
 from rust_writeback.errors import Failure
-from rust_writeback.guest_tests import Counts
+from rust_writeback.check.guest_tests import Counts
 
 if not (paths.LINUX / "tools/testing/kunit/kunit_parser.py").exists():
     pytest.skip("the kernel tree is not there; make kernel unpacks it", allow_module_level=True)
@@ -51,11 +54,11 @@ def test_everything_else_is_a_failure(text: str, status: int) -> None:
     assert counts.failed >= 1 and counts.problems
 
 
-Boot = Callable[[Callable[[bytes], None]], vm.VmResult]
+Boot = Callable[[Callable[[bytes], None]], emulated.VmResult]
 
 
-def result(status: int = 0, warned: bool = False, complaint: str = "") -> vm.VmResult:
-    return vm.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, warned, 1.0, complaint)
+def result(status: int = 0, warned: bool = False, complaint: str = "") -> emulated.VmResult:
+    return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, warned, 1.0, complaint)
 
 
 @pytest.fixture
@@ -63,16 +66,16 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Boot]]:
     """The boots that the runner is going to see, in their order."""
     planned: list[Boot] = []
 
-    def run(_options: vm.VmOptions, _command: list[str], stdout: Callable[[bytes], None]) -> vm.VmResult:
+    def run(_options: emulated.VmOptions, _command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         return planned.pop(0)(stdout)
 
-    monkeypatch.setattr(vm, "run", run)
+    monkeypatch.setattr(emulated, "run", run)
     yield planned
     assert not planned
 
 
 def run(*names: str) -> Counts:
-    return guest_tests.run_core("rust", [Path(name) for name in names], vm.VmOptions(), quiet=True)
+    return guest_tests.run_core("rust", [Path(name) for name in names], emulated.VmOptions(), quiet=True)
 
 
 def section(name: str, text: str, status: int = 0, taint: int = 0) -> bytes:
@@ -80,7 +83,7 @@ def section(name: str, text: str, status: int = 0, taint: int = 0) -> bytes:
 
 
 def test_one_boot_for_all(boots: list[Boot]) -> None:
-    def boot(out: Callable[[bytes], None]) -> vm.VmResult:
+    def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
         for byte in section("a", GOOD) + section("b", GOOD):
             out(bytes([byte]))
         return result()
@@ -90,8 +93,8 @@ def test_one_boot_for_all(boots: list[Boot]) -> None:
 
 
 def test_the_kernel_warned(boots: list[Boot]) -> None:
-    def boot(out: Callable[[bytes], None]) -> vm.VmResult:
-        out(section("a", GOOD, taint=vm.TAINT_WARN) + section("b", GOOD, taint=vm.TAINT_WARN))
+    def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
+        out(section("a", GOOD, taint=emulated.TAINT_WARN) + section("b", GOOD, taint=emulated.TAINT_WARN))
         return result(warned=True)
 
     boots.append(boot)
@@ -100,7 +103,7 @@ def test_the_kernel_warned(boots: list[Boot]) -> None:
 
 
 def test_a_complaint_without_a_taint(boots: list[Boot]) -> None:
-    def boot(out: Callable[[bytes], None]) -> vm.VmResult:
+    def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("a", GOOD))
         return result(warned=True, complaint="WARNING: suspicious RCU usage")
 
@@ -110,11 +113,11 @@ def test_a_complaint_without_a_taint(boots: list[Boot]) -> None:
 
 
 def test_a_script_that_kills_the_guest_is_blamed_and_the_next_gets_a_new_one(boots: list[Boot]) -> None:
-    def dies(out: Callable[[bytes], None]) -> vm.VmResult:
+    def dies(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("a", GOOD) + b"\0begin b\nKTAP version 1\n")
-        raise vm.VmFailure("oops", "the guest oopsed", Path("/log"))
+        raise emulated.VmFailure("oops", "the guest oopsed", Path("/log"))
 
-    def lives(out: Callable[[bytes], None]) -> vm.VmResult:
+    def lives(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("c", GOOD))
         return result()
 
@@ -125,9 +128,9 @@ def test_a_script_that_kills_the_guest_is_blamed_and_the_next_gets_a_new_one(boo
 
 
 def test_a_guest_that_dies_behind_a_script(boots: list[Boot]) -> None:
-    def dies(out: Callable[[bytes], None]) -> vm.VmResult:
+    def dies(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("a", GOOD))
-        raise vm.VmFailure("oops", "the guest oopsed", Path("/log"))
+        raise emulated.VmFailure("oops", "the guest oopsed", Path("/log"))
 
     boots.append(dies)
     counts = run("a")
@@ -135,11 +138,11 @@ def test_a_guest_that_dies_behind_a_script(boots: list[Boot]) -> None:
 
 
 def test_the_script_after_one_that_had_to_be_ended_gets_a_new_guest(boots: list[Boot]) -> None:
-    def hangs(out: Callable[[bytes], None]) -> vm.VmResult:
+    def hangs(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("a", "", status=124))
         return result()
 
-    def lives(out: Callable[[bytes], None]) -> vm.VmResult:
+    def lives(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("b", GOOD))
         return result()
 
@@ -149,8 +152,8 @@ def test_the_script_after_one_that_had_to_be_ended_gets_a_new_guest(boots: list[
 
 
 def test_a_guest_that_never_starts_a_script(boots: list[Boot]) -> None:
-    def dies(_out: Callable[[bytes], None]) -> vm.VmResult:
-        raise vm.VmFailure("qemu", "QEMU failed", Path("/log"))
+    def dies(_out: Callable[[bytes], None]) -> emulated.VmResult:
+        raise emulated.VmFailure("qemu", "QEMU failed", Path("/log"))
 
     boots.append(dies)
     assert run("a", "b").failed == 1
@@ -167,23 +170,23 @@ KASAN = variants.sanitizer("kasan")
 @pytest.mark.parametrize(
     ("end", "passed"),
     [
-        (vm.VmFailure("oops", f"the guest oopsed: {KASAN.report} in lkdtm", Path("/log")), 1),
-        (vm.VmFailure("hang", "the guest hung", Path("/log")), 0),
+        (emulated.VmFailure("oops", f"the guest oopsed: {KASAN.report} in lkdtm", Path("/log")), 1),
+        (emulated.VmFailure("hang", "the guest hung", Path("/log")), 0),
         (result(warned=True, complaint=f"{KASAN.report} in lkdtm"), 1),
         (result(warned=True, complaint="WARNING: something else"), 0),
         (result(), 0),
     ],
 )
 def test_a_sanitizer_has_to_report_what_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, end: vm.VmFailure | vm.VmResult, passed: int
+    monkeypatch: pytest.MonkeyPatch, end: emulated.VmFailure | emulated.VmResult, passed: int
 ) -> None:
-    def run(options: vm.VmOptions, command: list[str], again: object) -> vm.VmResult:
+    def run(options: emulated.VmOptions, command: list[str], again: object) -> emulated.VmResult:
         assert options.kernel == KASAN.image and KASAN.crash in command[0]
-        if isinstance(end, vm.VmFailure):
+        if isinstance(end, emulated.VmFailure):
             raise end
         return end
 
-    monkeypatch.setattr(vm, "run", run)
+    monkeypatch.setattr(emulated, "run", run)
     counts = guest_tests.proof(KASAN)
     assert (counts.passed, counts.failed) == (passed, 1 - passed)
 
@@ -197,7 +200,7 @@ def test_the_guest_of_a_sanitizer_knows_it() -> None:
 def test_a_sanitizer_that_is_asked_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
-    def run_core(core: str, scripts: list[Path], options: vm.VmOptions, seconds: int) -> Counts:
+    def run_core(core: str, scripts: list[Path], options: emulated.VmOptions, seconds: int) -> Counts:
         assert options.append.startswith("sanitizer=") and seconds > guest_tests.SECONDS
         ran.extend(script.name for script in scripts)
         return Counts(1)

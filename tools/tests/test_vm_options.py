@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rust_writeback import qemu, vm
+from rust_writeback.vm import emulated, qemu
 from rust_writeback.errors import Failure
-from rust_writeback.vmoptions import NvmeOptions, VmOptions, amount
+from rust_writeback.vm.options import NvmeOptions, VmOptions, amount
 
 
 def test_amounts_are_powers_of_two() -> None:
@@ -54,22 +54,22 @@ def test_a_wrong_drive_parameter_names_the_right_ones(text: str) -> None:
 )
 def test_a_mistake_is_one_line_that_says_what_is_allowed(arguments: list[str], word: str) -> None:
     with pytest.raises(Failure) as caught:
-        vm._parse(arguments)
+        emulated._parse(arguments)
     assert word in str(caught.value) and "\n" not in str(caught.value)
     assert caught.value.status == 2
 
 
 def test_the_command_is_all_that_follows_the_dashes() -> None:
-    options, command = vm._parse(["--core", "c", "--append", "a=b c", "--", "echo", "--", "--core"])
+    options, command = emulated._parse(["--core", "c", "--append", "a=b c", "--", "echo", "--", "--core"])
     assert options.core == "c" and options.append == "a=b c"
     assert command == ["echo", "--", "--core"]
-    assert vm._parse([])[1] == []
+    assert emulated._parse([])[1] == []
 
 
 def test_counted_time_has_a_drive_only_when_asked() -> None:
-    assert vm._parse([])[0].nvme == NvmeOptions()
-    assert vm._parse(["--icount"])[0].nvme is None
-    assert vm._parse(["--icount", "--nvme", "size=1G"])[0].nvme == NvmeOptions("1G")
+    assert emulated._parse([])[0].nvme == NvmeOptions()
+    assert emulated._parse(["--icount"])[0].nvme is None
+    assert emulated._parse(["--icount", "--nvme", "size=1G"])[0].nvme == NvmeOptions("1G")
 
 
 def test_programs_need_an_initramfs_that_stays() -> None:

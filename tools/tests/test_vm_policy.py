@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from rust_writeback import paths, vm
-from rust_writeback.vmoptions import VmOptions
+from rust_writeback import paths
+from rust_writeback.vm import emulated
+from rust_writeback.vm.options import VmOptions
 
 if not paths.BZIMAGE.exists():
     pytest.skip("build/bzImage is not there; make kernel builds it", allow_module_level=True)
@@ -16,7 +17,7 @@ ASK = "cat /sys/kernel/debug/rust_writeback/policy /sys/module/rust_writeback/pa
 def boot(core: str, policy: str) -> tuple[str, str]:
     """What the guest says of its policy, and its log."""
     options = VmOptions(core=core, mem="512M", nvme=None, append=f"rust_writeback.policy={policy}")
-    result = vm.run(options, [ASK], again=vm.from_scratch)
+    result = emulated.run(options, [ASK], again=emulated.from_scratch)
     assert result.status == 0
     return result.stdout.decode(), result.console.read_text()
 

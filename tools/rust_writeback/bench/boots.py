@@ -12,14 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .. import kernel, paths, vm
+from .. import paths
+from ..build import kernel
 from ..errors import Failure
 from ..progress import Bar
-from ..vmoptions import amount
+from ..vm import emulated
+from ..vm.options import amount
 from . import jobs, report, results
-from .catalogue import NFS, Load
+from .catalogue import Load, NFS
+from .contenders import Variant
 from .drives import Drive
-from .variants import Variant
 
 BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
 """What a boot, and a step beside its load, takes an emulated guest."""
@@ -68,11 +70,11 @@ class Machine:
         size = amount(self.size_in_memory) if drive.in_memory else 0
         return size + size // KEEPING
 
-    def options(self, boot: Boot) -> vm.VmOptions:
+    def options(self, boot: Boot) -> emulated.VmOptions:
         """One boot of it."""
         drive, mem = boot.drive, amount(boot.mem) + self.held(boot.drive)
-        nvme = None if drive.in_memory else vm.NvmeOptions(size=self.size, bps=drive.bps, iops=drive.iops)
-        return vm.VmOptions(core=boot.variant.core, smp=self.cpus, mem=f"{mem >> 20}M", nvme=nvme, share=DRIVER)
+        nvme = None if drive.in_memory else emulated.NvmeOptions(size=self.size, bps=drive.bps, iops=drive.iops)
+        return emulated.VmOptions(core=boot.variant.core, smp=self.cpus, mem=f"{mem >> 20}M", nvme=nvme, share=DRIVER)
 
     def plan(self, boot: Boot) -> dict[str, Any]:
         """What the guest is to do."""
@@ -101,7 +103,7 @@ class Machine:
     def boot(self, boot: Boot, stream: Stream) -> dict[str, Any]:
         """Boot, and run all steps; what is known of it afterwards."""
         begin = time.monotonic()
-        result = vm.run(self.options(boot), self.command(self.plan(boot)), stdout=stream, again=stream.restart)
+        result = emulated.run(self.options(boot), self.command(self.plan(boot)), stdout=stream, again=stream.restart)
         check(boot, stream, result.core, result.status, result.stderr, str(result.console))
         return {
             "seconds": round(time.monotonic() - begin, 1),
@@ -207,7 +209,7 @@ class Stream:
         self.data += data
         self.bar.advance(data.count(b"\n"))
 
-    def restart(self, _failure: vm.VmFailure) -> None:
+    def restart(self, _failure: emulated.VmFailure) -> None:
         """Forget a boot that begins anew."""
         self.bar.advance(-self.data.count(b"\n"))
         self.data.clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import Failure
 from . import jobs
-from .drives import CLOUD, FAST, STREAM, Drive
+from .drives import CLOUD, Drive, FAST, STREAM
 
 BARE = "device"
 """No file system: the block device itself."""

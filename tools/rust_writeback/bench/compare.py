@@ -22,7 +22,7 @@ from rich.table import Table
 from ..errors import Failure, run_main
 from . import report, stats, summary, table
 from .catalogue import COMPARED
-from .variants import title
+from .contenders import title
 
 CHOSEN = (summary.MAIN, "p99", "write_size", "peak_dirty", "cached_after", "switches", "work")
 MATTERS = ("kernel", "accelerator", "cpus", "memory", "drives", "fio", "qemu", "host_cpu")

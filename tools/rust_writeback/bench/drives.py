@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import Failure
-from ..vmoptions import amount
+from ..vm.options import amount
 
 
 @dataclass(frozen=True)

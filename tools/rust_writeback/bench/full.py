@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .. import machine, paths, steps
-from .. import vm as virtual
+from .. import paths, steps
 from ..errors import Failure, run_main
 from ..progress import Bar
-from ..vmoptions import amount
-from . import boots, catalogue, drives, jobs, journal, native, report, results, sim, stats, summary, table, variants
+from ..vm import machine
+from ..vm import emulated as virtual
+from ..vm.options import amount
+from . import boots, catalogue, contenders, drives, jobs, journal, native, report, results, sim, stats, summary, table
 
 MOST_CPUS = 16
 """They take turns, so more would only be slower."""
@@ -83,7 +84,7 @@ class Bench:
 
     vm: boots.Machine
     loads: list[catalogue.Load]
-    compared: list[variants.Variant]
+    compared: list[contenders.Variant]
     pairs: int
     done: list[boots.Boot] = field(default_factory=list)
     measurements: list[results.Measurement] = field(default_factory=list)
@@ -171,7 +172,7 @@ class Bench:
 
 def plan(options: argparse.Namespace) -> Bench:
     """What the command line asks for."""
-    compared = variants.parse(options.variants)
+    compared = contenders.parse(options.variants)
     vm: boots.Machine = boots.Machine()
     only = options.only
     if options.sim:
@@ -190,7 +191,7 @@ def plan(options: argparse.Namespace) -> Bench:
 def announce(bench: Bench) -> None:
     """What will run, and how long it will take."""
     minutes = round(bench.pairs * bench.seconds() / 60)
-    names = ", ".join(variants.title(variant.name) for variant in bench.compared)
+    names = ", ".join(contenders.title(variant.name) for variant in bench.compared)
     pairs = f"{table.many('pair', bench.pairs)} of boots"
     length = "counted in instructions, one boot each" if bench.exact else pairs
     what = f"{table.many('load', len(bench.loads))} on {names}: {length}"

@@ -24,10 +24,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .. import guest, machine, paths, steps
+from .. import paths, steps
 from ..errors import Failure, run_main
 from ..progress import Bar
-from . import boots, catalogue, jobs, journal, report, results, summary, table, target, variants
+from ..vm import images, machine
+from . import boots, catalogue, contenders, jobs, journal, report, results, summary, table, target
 from .drives import Drive
 from .full import Parser, check_pairs, direct_servers, tables_of
 from .target import Target
@@ -104,13 +105,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def choose(text: str | None, core: str) -> list[variants.Variant]:
+def choose(text: str | None, core: str) -> list[contenders.Variant]:
     """What this kernel can vary."""
     if not text:
-        return [variants.Variant(core or variants.KERNEL)]
-    chosen = variants.parse(text)
+        return [contenders.Variant(core or contenders.KERNEL)]
+    chosen = contenders.parse(text)
     if any(variant.core != core for variant in chosen):
-        runs = f"the {variants.title(core)} core" if core else "none of our cores"
+        runs = f"the {contenders.title(core)} core" if core else "none of our cores"
         raise Failure(f"--variants {text}: this kernel runs {runs}, another one takes a boot; leave the option out", 2)
     if not os.access(target.DEBUGFS / "policy", os.W_OK):
         file = target.DEBUGFS / "policy"
@@ -151,7 +152,7 @@ class Hardware:
 
     where: Target
     loads: list[catalogue.Load]
-    compared: list[variants.Variant]
+    compared: list[contenders.Variant]
     pairs: int
     factor: int
     left_out: list[str] = field(default_factory=list)
@@ -170,7 +171,7 @@ class Hardware:
         """The measurements as the tables have them: what is compared is the variant."""
         if not self.by_mode:
             return self.ordered()
-        return [replace(m, variant=m.mode, mode=variants.KERNEL) for m in self.ordered()]
+        return [replace(m, variant=m.mode, mode=contenders.KERNEL) for m in self.ordered()]
 
     def seconds(self, rate: float) -> float:
         """How long a round may take."""
@@ -250,7 +251,7 @@ class Hardware:
             "variants": list(dict.fromkeys(m.variant for m in self.shown())),
             "kernel": known["kernel"],
             "kernel_command_line": known["cmdline"],
-            "core": variants.title(known["core"]),
+            "core": contenders.title(known["core"]),
             "fio": fio,
             "accelerator": "real hardware",
             "cpus": known["cpus"],
@@ -274,8 +275,8 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
     # A server gets a network of its own: it ends with it, however that is, and meets no client from outside.
     network = ["unshare", "--net"] if plan["file_system"] == catalogue.NFS else []
     command = [*network, "python3", "-B", "-m", "bench", results.to_text(plan)]
-    guest.ensure_load()
-    environment = {**os.environ, "PATH": f"{guest.LOAD.parent}:{os.environ['PATH']}"}
+    images.ensure_load()
+    environment = {**os.environ, "PATH": f"{images.LOAD.parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
             command,

@@ -17,7 +17,7 @@ from pathlib import Path
 from .. import steps
 from . import boots
 from .catalogue import Load
-from .variants import Variant
+from .contenders import Variant
 
 
 def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Variant], pairs: int) -> str:

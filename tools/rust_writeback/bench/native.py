@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .. import guest, native
 from ..errors import Failure
-from ..vmoptions import amount
+from ..vm import images, native
+from ..vm.options import amount
 from . import boots, drives, report, results
-from .catalogue import NFS, Load
+from .catalogue import Load, NFS
 from .drives import Drive
 
 LEFT_OUT = ("depth-1-counts",)
@@ -60,7 +60,7 @@ class Native(boots.Machine):
 
     def command(self, plan: Mapping[str, Any]) -> list[str]:
         """What runs in it; its root is the build root, in which the project is."""
-        path = f"{guest.LOAD.parent}:$PATH"
+        path = f"{images.LOAD.parent}:$PATH"
         script = f'cd {boots.DRIVER} && PATH={path} exec python3 -B -m bench "$1"'
         return ["sh", "-c", script, "bench", results.to_text(plan)]
 
@@ -82,7 +82,7 @@ class Native(boots.Machine):
     def ensure(self) -> None:
         """Build what is booted."""
         native.ensure()
-        guest.ensure_load()
+        images.ensure_load()
 
     @property
     def image(self) -> Path:

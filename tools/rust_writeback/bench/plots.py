@@ -20,10 +20,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from . import histogram
-from .results import COUNTED, DIRTY, JOB_CPU, PAGE, READ, SWITCHES, WORKER_CPU, WRITTEN, Measurement
+from .contenders import KERNEL, title
+from .results import COUNTED, DIRTY, JOB_CPU, Measurement, PAGE, READ, SWITCHES, WORKER_CPU, WRITTEN
 from .stats import Ratio
-from .summary import MAIN, Compared, Group, comparisons
-from .variants import KERNEL, title
+from .summary import Compared, Group, MAIN, comparisons
 
 COLOURS = {
     "c": "#0072b2",

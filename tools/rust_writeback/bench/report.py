@@ -16,9 +16,9 @@ import jinja2
 
 from ..steps import write_whole
 from . import plots, table
+from .contenders import title
 from .results import Counts, Measurement
 from .summary import Group, verdicts
-from .variants import title
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import Failure
 from . import catalogue, histogram, jobs
-from .variants import KERNEL, Variant
+from .contenders import KERNEL, Variant
 
 PAGE = 4096
 PERCENTILES = (50.0, 99.0, 99.9)

@@ -7,9 +7,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .. import machine, paths
+from .. import paths
 from ..errors import run_main
-from . import boots, catalogue, full, variants
+from ..vm import machine
+from . import boots, catalogue, contenders, full
 
 PAIRS = 3
 
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     options = parse(arguments)
     vm = boots.Machine()
-    bench = full.Bench(vm, catalogue.matrix(catalogue.SHORT), list(variants.SHORT), options.pairs)
+    bench = full.Bench(vm, catalogue.matrix(catalogue.SHORT), list(contenders.SHORT), options.pairs)
     full.announce(bench)
     command = " ".join(["make run" if not arguments else "python3 -m rust_writeback run", *arguments])
     return full.carry_out(bench, paths.BUILD / "report", command)

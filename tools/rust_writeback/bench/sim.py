@@ -18,14 +18,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from .. import guest, vm
 from ..errors import Failure
 from ..progress import Bar
-from ..vmoptions import amount
+from ..vm import emulated, images
+from ..vm.options import amount
 from . import boots, report, results
-from .catalogue import NFS, Load
-from .drives import FAST, Drive
-from .variants import Variant
+from .catalogue import Load, NFS
+from .contenders import Variant
+from .drives import Drive, FAST
 
 QUICK = (
     "depth-1/device",
@@ -104,12 +104,12 @@ class Simulated(boots.Machine):
             )
         return chosen
 
-    def options(self, boot: boots.Boot) -> vm.VmOptions:
+    def options(self, boot: boots.Boot) -> emulated.VmOptions:
         """The root is in the guest's memory, too."""
-        guest.ensure(whole=True)
-        root = guest.ARCHIVE.stat().st_size
+        images.ensure(whole=True)
+        root = images.ARCHIVE.stat().st_size
         total = amount(boot.mem) + self.held(boot.drive) + root + root // boots.KEEPING
-        return vm.VmOptions(
+        return emulated.VmOptions(
             core=boot.variant.core,
             smp=self.cpus,
             mem=f"{total >> 20}M",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from . import stats
 from .catalogue import COMPARED
-from .results import PAGE, PERCENTILES, Counts, Measurement
-from .variants import KERNEL, title
+from .contenders import KERNEL, title
+from .results import Counts, Measurement, PAGE, PERCENTILES
 
 BUFFERED, DONTCACHE = COMPARED
 

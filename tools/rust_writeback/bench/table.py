@@ -11,8 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from .summary import SHORT, Cell, Group, Metric
-from .variants import KERNEL, title
+from .contenders import KERNEL, title
+from .summary import Cell, Group, Metric, SHORT
 
 WIDTH = 140
 """Columns of the table where there is no terminal to ask."""

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make kernel: from the fetched source to build/bzImage and build/.config."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import paths, steps
+from ..progress import Bar
+from ..run import must
+from . import config, fetch, overlay, wiring
+from .variants import MEASURED, Variant, sanitizer
+
+TOOLCHAIN = Path("/var/lib/dpkg/status")
+"""Changes with every version of every package of the build root."""
+
+COMPILER = paths.TOOLS / "kernel-cc"
+
+WHOLE_BUILD = 2350
+"""About the number of lines that make prints for a build from nothing."""
+
+
+def make_environment() -> dict[str, str]:
+    """The environment of every kernel build.
+
+    Who builds, where and when is fixed, so that the same source gives the same
+    image, and ccache finds what another checkout compiled.
+    """
+    return {
+        **os.environ,
+        "CCACHE_DIR": str(paths.CACHE / "ccache"),
+        "CCACHE_MAXSIZE": "3G",
+        # Without it a miss is preprocessed twice, a third of a cold build.
+        "CCACHE_DEPEND": "1",
+        "KBUILD_BUILD_TIMESTAMP": "2026-01-01",
+        "KBUILD_BUILD_USER": "rust-writeback",
+        "KBUILD_BUILD_HOST": "localhost",
+    }
+
+
+RUST_FLAGS = "-mllvm -trap-unreachable -mllvm -no-trap-after-noreturn"
+"""The kernel's own flags for compiling the Rust that is linked with its helpers."""
+
+
+def make(*arguments: str, out: Path = paths.KERNEL_OUT, flags: str = "") -> list[str]:
+    """A make command of the x86 kernel, with more flags for its Rust."""
+    return [
+        "make",
+        f"-j{os.cpu_count() or 1}",
+        f"--directory={paths.LINUX}",
+        f"O={out}",
+        "LLVM=1",
+        f"CC={COMPILER}",
+        *([f"CC_FLAGS_RUST_INLINE_HELPERS={RUST_FLAGS} {flags}"] if flags else []),
+        *arguments,
+    ]
+
+
+def prepare() -> str:
+    """Bring build/linux up to date; the result changes whenever the tree does."""
+    origin = fetch.source()
+    steps.step("unpack", origin.key, [paths.LINUX], lambda: fetch.unpack(origin))
+    key = steps.digest(origin.key, *overlay.inputs(), *wiring.patches())
+
+    def patch() -> None:
+        _, version = fetch.kernel_version(paths.LINUX)
+        overlay.apply()
+        wiring.apply(version)
+
+    steps.step("patch", key, [paths.LINUX], patch)
+    return key
+
+
+def configure(tree: str, variant: Variant) -> None:
+    """Make the kernel's .config from the fragments and check it."""
+    key = steps.digest(tree, TOOLCHAIN, COMPILER, *variant.fragments)
+    result = variant.out / ".config"
+    asked = config.merge(variant.fragments)
+
+    def merge() -> None:
+        fragment = variant.out / "fragment.config"
+        steps.write_whole(fragment, config.render(asked))
+        command = make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=variant.out)
+        must(command, paths.LOG / f"config{variant.suffix}.log", "the kernel's configuration", make_environment())
+        config.check(asked, config.parse(result.read_text()))
+
+    steps.step(f"config{variant.suffix}", key, [result], merge)
+
+
+def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
+    """Compile, incrementally, and put the image in its place; make may run inside another command."""
+    dot_config = variant.out / ".config"
+    key = steps.digest(tree, TOOLCHAIN, COMPILER, dot_config, *filter(None, [variant.flags]))
+
+    def compile_kernel() -> None:
+        fresh = not (variant.out / "vmlinux").exists()
+        steps.need_room(paths.BUILD, 2.0 if fresh else 0.5, "the kernel's objects")
+        steps.need_room(paths.CACHE, 1.0 if fresh else 0.1, "the compiler's cache")
+        title = f"building the kernel with {variant.name}" if variant.name else "building the kernel"
+        log = paths.LOG / f"kernel{variant.suffix}.log"
+        with Bar(title, WHOLE_BUILD if fresh else None) as bar:
+
+            def count(line: str) -> None:
+                if re.match(r"  [A-Z]", line):
+                    bar.advance()
+
+            command = [*inside, *make("bzImage", out=variant.out, flags=variant.flags)]
+            must(command, log, "the kernel build", make_environment(), count)
+        image = variant.out / "arch/x86/boot/bzImage"
+        steps.write_whole(variant.dot_config, dot_config.read_bytes())
+        steps.write_whole(variant.image, image.read_bytes())
+
+    steps.step(f"kernel{variant.suffix}", key, [variant.image, variant.dot_config], compile_kernel)
+
+
+def ensure(variant: Variant = MEASURED) -> None:
+    """Have the image match the sources: build/bzImage unless another kernel is asked for."""
+    with steps.only_one("kernel"):
+        tree = prepare()
+        configure(tree, variant)
+        build(tree, variant)
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    parser = argparse.ArgumentParser(prog="rust_writeback kernel", description=__doc__)
+    parser.add_argument("--sanitize", metavar="NAME", help="the kernel of this sanitizer instead")
+    known = parser.parse_args(arguments)
+    variant = sanitizer(known.sanitize) if known.sanitize else MEASURED
+    ensure(variant)
+    print(f"{variant.image.relative_to(paths.PROJECT)} is up to date")
+    return 0

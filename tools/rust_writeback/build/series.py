@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make series: our files and hooks as patches that one can apply and mail, in build/series/.
+
+What is built and what is mailed cannot drift apart: the patches are cut out of the files of the overlay and
+of the wiring patches, and after the last of them each file is what `make kernel` builds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import re
+import shutil
+import subprocess
+import tempfile
+import textwrap
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import paths, steps
+from ..errors import Failure
+from . import kernel, overlay, wiring
+
+PLAN = paths.TOOLS / "series.toml"
+RESULTS = paths.TOOLS / "results" / "load.md"
+OUT = paths.BUILD / "series"
+ORIGINALS = paths.LINUX.with_name(f"{paths.LINUX.name}.orig")
+REST = "*"
+
+BOTH_CORES = "CONFIG_RUST_WRITEBACK_AB"
+"""What is below it is for the last patch."""
+
+ITEM = re.compile(r"#include |obj-|(pub )?(mod|use) |source |#\[cfg|$")
+"""Lines that stand by themselves: a block of such lines is taken apart."""
+LEADS = re.compile(r"\s*(///|#\[)")
+"""Lines that belong to the line after them."""
+
+
+@dataclass
+class Patch:
+    """One patch of the plan: its mail, its files, and its lines of files that others change as well."""
+
+    subject: str
+    text: str
+    files: list[str]
+    lines: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        return f"{self.subject}\n\n{self.text.strip()}\n"
+
+
+@dataclass
+class Unit:
+    """Lines that come into a file, or replace some there, with one patch."""
+
+    place: int
+    removed: int
+    added: list[str]
+    patch: int = -1
+
+
+@dataclass
+class Grown:
+    """A file of the kernel tree: what it was, and what comes to it."""
+
+    name: str
+    original: list[str]
+    units: list[Unit]
+
+    def at(self, number: int) -> str | None:
+        """Its text after so many patches; None if it is not there yet."""
+        units = [unit for unit in self.units if unit.patch < number]
+        if not units and not self.original:
+            return None
+        lines = list(self.original)
+        for unit in sorted(units, key=lambda unit: unit.place, reverse=True):
+            lines[unit.place : unit.place + unit.removed] = []
+        text, at = [], 0
+        kept = iter(lines)
+        for unit in sorted(units, key=lambda unit: unit.place):
+            while at < unit.place:
+                text.append(next(kept))
+                at += 1
+            text += unit.added
+            at += unit.removed
+        return "".join([*text, *kept])
+
+
+def read_plan(plan: Path = PLAN) -> tuple[dict[str, str], list[Patch]]:
+    """The cover letter and the patches."""
+    try:
+        table = tomllib.loads(plan.read_text())
+        return table["cover"], [Patch(**patch) for patch in table["patch"]]
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise Failure(f"{plan.name} cannot be read ({error}); mend it") from None
+
+
+def in_hunks(patch: str) -> dict[str, list[Unit]]:
+    """What a wiring patch does to each file, as units at places of the original."""
+    files: dict[str, list[Unit]] = {}
+    units: list[Unit] = []
+    place = 0
+    unit: Unit | None = None
+    for line in patch.splitlines(keepends=True):
+        if name := re.match(r"\+\+\+ b/(\S+)", line):
+            units = files.setdefault(name[1], [])
+        elif hunk := re.match(r"@@ -(\d+)", line):
+            place, unit = int(hunk[1]) - 1, None
+        elif line.startswith(" "):
+            place, unit = place + 1, None
+        elif line.startswith(("+", "-")) and not line.startswith("--- "):
+            if unit is None:
+                unit = Unit(place, 0, [])
+                units.append(unit)
+            if line.startswith("-"):
+                unit.removed += 1
+                place += 1
+            else:
+                unit.added.append(line[1:])
+    return files
+
+
+def taken_apart(unit: Unit) -> list[Unit]:
+    """A list of includes, modules or objects line by line; what is not such a list, as it is."""
+    if unit.removed or not all(ITEM.match(line.rstrip("\n")) for line in unit.added):
+        return [unit]
+    units: list[Unit] = []
+    open_for_more = False
+    for line in unit.added:
+        if open_for_more or (units and not line.strip()):
+            units[-1].added.append(line)
+        else:
+            units.append(Unit(unit.place, 0, [line]))
+        open_for_more = bool(LEADS.match(line)) or not "".join(units[-1].added).strip()
+    return units
+
+
+def held_back(text: str, words: Iterable[str], name: str) -> list[Unit]:
+    """A new file as units: the lines that have the words, with what leads to them and is below them; the rest."""
+    lines = text.splitlines(keepends=True)
+    owner = [""] * len(lines)
+    for word in words:
+        found = [number for number, line in enumerate(lines) if word in line]
+        if len(found) != 1:
+            raise Failure(f"{PLAN.name}: {name} has {len(found)} lines with {word!r}; name one line")
+        first = last = found[0]
+        indent = len(lines[first]) - len(lines[first].lstrip())
+        while LEADS.match(lines[first - 1]):
+            first -= 1
+        below = last + 1
+        while below < len(lines) and (not lines[below].strip() or len(lines[below]) - len(lines[below].lstrip()) > indent):
+            last = below if lines[below].strip() else last
+            below += 1
+        if not lines[first - 1].strip() and last > found[0]:  # a paragraph, with the empty line in front
+            first -= 1
+        owner[first : last + 1] = [word] * (last + 1 - first)
+    units: list[Unit] = []
+    for number, line in enumerate(lines):
+        if number == 0 or owner[number] != owner[number - 1]:
+            units.append(Unit(0, 0, []))
+        units[-1].added.append(line)
+    return units
+
+
+def assign(grown: Grown, patches: Sequence[Patch], default: int | None) -> None:
+    """Give each unit to the patch that names it, or to the one that takes the rest."""
+    claims = {number: patch.lines[grown.name] for number, patch in enumerate(patches) if grown.name in patch.lines}
+    rest = [number for number, words in claims.items() if REST in words]
+    if default is not None:
+        rest.append(default)
+    used = set()
+    for unit in grown.units:
+        text = "".join(unit.added)
+        named = {(number, word) for number, words in claims.items() for word in words if word != REST and word in text}
+        used |= named
+        owners = sorted({number for number, _ in named}) or rest
+        if len(owners) != 1:
+            said = "no patch" if not owners else " and ".join(f"'{patches[number].subject}'" for number in owners)
+            line = next(filter(str.strip, text.splitlines()), "a line that goes")
+            raise Failure(f"{PLAN.name}: {line.strip()!r} of {grown.name} belongs to {said}; name one patch")
+        unit.patch = owners[0]
+    for number, words in claims.items():
+        for word in words:
+            if word != REST and (number, word) not in used:
+                raise Failure(f"{PLAN.name}: '{patches[number].subject}' has no line with {word!r} in {grown.name}")
+
+
+def owners(patches: Sequence[Patch], sources: Iterable[str]) -> dict[str, int]:
+    """Which patch brings each file of the overlay."""
+    found: dict[str, int] = {}
+    for source in sources:
+        numbers = [n for n, patch in enumerate(patches) if any(fnmatch.fnmatch(source, name) for name in patch.files)]
+        if len(numbers) != 1:
+            raise Failure(f"{PLAN.name}: {source} is in {len(numbers)} patches; put it into one")
+        found[source] = numbers[0]
+    return found
+
+
+def grow(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Path = ORIGINALS) -> list[Grown]:
+    """All files that the series touches, with what each patch brings to them."""
+    files: list[Grown] = []
+    places = overlay.read_allowlist(project / "tools" / "overlay.toml", project)
+    for source, number in owners(patches, places).items():
+        name = places[source]
+        words = [word for patch in patches for word in patch.lines.get(name, [])]
+        file = Grown(name, [], held_back((project / source).read_text(), words, name))
+        assign(file, patches, number)
+        files.append(file)
+    for wired in wiring.patches(project):
+        for name, units in in_hunks(wired.read_text()).items():
+            original = (originals / name).read_text().splitlines(keepends=True)
+            file = Grown(name, original, [part for unit in units for part in taken_apart(unit)])
+            assign(file, patches, None)
+            files.append(file)
+    known = {file.name for file in files}
+    for patch in patches:
+        for name in patch.lines:
+            if name not in known:
+                raise Failure(f"{PLAN.name}: '{patch.subject}' has lines of {name}, which no wiring patch touches")
+    return files
+
+
+class OneCore:
+    """Takes out of C what is only there where both cores are."""
+
+    def __init__(self) -> None:
+        self.program = paths.BUILD / "bin" / "unifdef"
+        if not self.program.exists():
+            self.program.parent.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["cc", "-O1", "-o", self.program, paths.LINUX / "scripts" / "unifdef.c"], check=True)
+
+    def __call__(self, text: str) -> str:
+        if BOTH_CORES not in text:
+            return text
+        run = subprocess.run([self.program, f"-U{BOTH_CORES}"], input=text, capture_output=True, text=True, check=False)
+        if run.returncode > 1:
+            raise Failure(f"unifdef: {run.stderr.strip()}; mend the #ifdef of {BOTH_CORES}")
+        return re.sub(r"\n{3,}", "\n\n", run.stdout)
+
+
+def trees(files: Sequence[Grown], patches: Sequence[Patch]) -> list[dict[str, str]]:
+    """The touched files, as they are before the first patch and after each."""
+    one_core = OneCore()
+    stages: list[dict[str, str]] = []
+    for number in range(len(patches) + 1):
+        stage: dict[str, str] = {}
+        for file in files:
+            text = file.at(number)
+            if text is not None:
+                last = number == len(patches) or not file.name.endswith((".c", ".h"))
+                stage[file.name] = text if last else one_core(text)
+        stages.append(stage)
+    return stages
+
+
+def _git(folder: Path, *arguments: str, **environment: str) -> str:
+    command = ["git", "-c", "safe.directory=*", "-C", str(folder), *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin", **environment})
+    if run.returncode:
+        raise Failure(f"git {arguments[0]}: {(run.stderr or run.stdout).strip().splitlines()[-1]}")
+    return run.stdout.strip()
+
+
+def figures(results: Path = RESULTS) -> str:
+    """The last benchmark's table for the cover letter, with its revision."""
+    section = results.read_text().split("\n## ")[1].split("\n\n")
+    said = " ".join(section[1].split())
+    first = next((part for part in section if part.startswith("|")), "|")
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in first.splitlines()]
+    head = rows[0]
+    wanted = ("scenario", "core", "ratio to durable", "ratio of write of device")
+    if not all(title in head for title in wanted) or "revision" not in said:
+        raise Failure(f"{results.name}: its first section has no revision, or no table of {', '.join(wanted)}")
+    table = [[row[head.index(title)] for title in wanted] for row in rows[2:]]
+    widths = [max(len(row[column]) for row in [*table, list(wanted)]) for column in range(len(wanted))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [list(wanted), *table]]
+    return "\n".join([textwrap.fill(said, 72), "", *lines])
+
+
+def author() -> dict[str, str]:
+    """Whose patches these are, for git: the author and the date of our last commit."""
+    said = _git(paths.PROJECT, "log", "-1", "--format=%an%n%ae%n%aI").splitlines()
+    values = dict(zip(("NAME", "EMAIL", "DATE"), said, strict=True))
+    return {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in values.items()}
+
+
+def in_time(stages: Sequence[Mapping[str, str]], patches: Sequence[Patch], folder: Path, who: Mapping[str, str]) -> None:
+    """A repository with a commit for each stage."""
+    _git(folder, "init", "--quiet", "--initial-branch=series")
+    before: Mapping[str, str] = {}
+    for number, stage in enumerate(stages):
+        for place, text in stage.items():
+            if before.get(place) != text:
+                (folder / place).parent.mkdir(parents=True, exist_ok=True)
+                (folder / place).write_text(text)
+        _git(folder, "add", "--all")
+        message = patches[number - 1].message if number else "the kernel, as far as it is touched"
+        _git(folder, "commit", "--quiet", "--message", message, **who)
+        before = stage
+
+
+def write(out: Path = OUT) -> list[Path]:
+    """Write the patches and the cover letter; the folder appears whole."""
+    with steps.only_one("kernel"):
+        kernel.prepare()
+        cover, patches = read_plan()
+        stages = trees(grow(patches), patches)
+    with tempfile.TemporaryDirectory(prefix="series.", dir=out.parent) as scratch:
+        repository, made = Path(scratch) / "git", Path(scratch) / "made"
+        repository.mkdir()
+        who = author()
+        in_time(stages, patches, repository, who)
+        _git(
+            repository, "format-patch", "--quiet", "--no-renames", "--no-signature", "--full-index", "--cover-letter",
+            f"--output-directory={made}", f"HEAD~{len(patches)}", **who,
+        )  # fmt: skip
+        letter = next(made.glob("0000-*"))
+        text = letter.read_text().replace("*** SUBJECT HERE ***", cover["subject"])
+        body = cover["text"].strip().replace("{figures}", figures())
+        letter.write_text(text.replace("*** BLURB HERE ***", body))
+        shutil.rmtree(out, ignore_errors=True)
+        made.rename(out)
+    return sorted(out.glob("*.patch"))
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    parser = argparse.ArgumentParser(prog="rust_writeback series", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="build the kernel after each patch, with and without the core")
+    known = parser.parse_args(arguments)
+    made = write()
+    print(f"{OUT.relative_to(paths.PROJECT)}/: {len(made) - 1} patches and a cover letter")
+    if known.check:
+        from . import series_check
+
+        return series_check.run(made)
+    return 0

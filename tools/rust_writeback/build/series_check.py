@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make series CHECK=1: what a maintainer's machine would say to each patch.
+
+The patches are applied one by one to a copy of the pristine tree. After each the kernel is built with the core
+(clippy, a warning is an error) and without, and the patch has to pass checkpatch --strict and its Rust rustfmt.
+The copy shares its files with build/linux by links, which a patch program replaces and does not write through.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import paths, steps
+from ..check import lint
+from ..errors import Failure
+from ..run import logged, relevant_lines
+from . import config, kernel, overlay, series, wiring
+
+TREE = paths.BUILD / "series-linux"
+FRAGMENTS = [paths.TOOLS / "config" / name for name in ("objects.config", "series.config")]
+CORE = "CONFIG_RUST_WRITEBACK"
+NEW_RUST = re.compile(r"^\+\+\+ b/(\S+\.rs)$", re.MULTILINE)
+
+
+def pristine() -> None:
+    """The kernel's tree as it was before our first file."""
+    shutil.rmtree(TREE, ignore_errors=True)
+    shutil.copytree(paths.LINUX, TREE, symlinks=True, copy_function=os.link)
+    for place in overlay.read_allowlist().values():
+        (TREE / place).unlink()
+    for patch in wiring.patches():
+        for name in wiring.touched(patch):
+            steps.write_whole(TREE / name, (series.ORIGINALS / name).read_bytes())
+
+
+def asked(with_core: bool) -> dict[str, str]:
+    """The configuration, as far as the tree knows of it by now."""
+    options = config.merge(FRAGMENTS)
+    known = "".join(path.read_text() for path in (TREE / "mm").glob("Kconfig.rust_writeback*"))
+    ours = {name for name in options if name.startswith(CORE)}
+    for name in ours:
+        if not re.search(rf"^config {name.removeprefix('CONFIG_')}$", known, re.MULTILINE):
+            del options[name]
+        elif not with_core:
+            options[name] = "n"
+    return options
+
+
+def build(with_core: bool, number: int) -> str | None:
+    """Build what there is now; what is wrong, or None."""
+    name = "with" if with_core else "without"
+    out = paths.BUILD / f"series-{name}"
+    wanted = asked(with_core)
+    fragment = out / "fragment.config"
+    steps.write_whole(fragment, config.render(wanted))
+    log = paths.LOG / f"series-{number:02}-{name}.log"
+    rust = ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings"] if with_core else []
+
+    def make(*targets: str) -> list[str]:
+        common = [f"--directory={TREE}", f"O={out}", "LLVM=1", f"CC={kernel.COMPILER}", *rust]
+        return ["make", f"-j{os.cpu_count() or 1}", *common, *targets]
+
+    for targets in ([f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"], ["vmlinux"]):
+        if logged(make(*targets), log, kernel.make_environment()):
+            return "\n".join([f"does not build {name} the core:", *relevant_lines(log)])
+        if targets != ["vmlinux"]:
+            config.check(wanted, config.parse((out / ".config").read_text()))
+    if warning := re.search(r"^.*\bwarning: .*$", log.read_text(errors="replace"), re.MULTILINE):
+        return f"warns {name} the core: {warning[0]}"
+    return None
+
+
+def mail(patch: Path) -> str | None:
+    """What checkpatch says of a patch; None if nothing."""
+    ignore = f"--ignore={','.join(sorted(lint.CHECKPATCH_IGNORE - {'COMMIT_MESSAGE'}))}"
+    script = str(TREE / "scripts" / "checkpatch.pl")
+    command = [script, "--strict", "--quiet", "--show-types", "--no-signoff", ignore, f"--root={TREE}", str(patch)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"checkpatch: {said.stdout.strip()}" if said.returncode or said.stdout.strip() else None
+
+
+def rustfmt(patch: Path) -> str | None:
+    """What rustfmt says of the files of a patch that is applied; None if nothing."""
+    rust = [TREE / name for name in NEW_RUST.findall(patch.read_text())]
+    if not rust:
+        return None
+    command = ["rustfmt", "--check", "--edition=2021", f"--config-path={TREE / '.rustfmt.toml'}", *rust]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"rustfmt: {said.stdout.strip()[:500]}" if said.returncode else None
+
+
+def differs() -> str | None:
+    """Whether what the patches made is not what `make kernel` builds."""
+    places = {*overlay.read_allowlist().values()} | {name for patch in wiring.patches() for name in wiring.touched(patch)}
+    wrong = sorted(place for place in places if (TREE / place).read_bytes() != (paths.LINUX / place).read_bytes())
+    return f"after the last patch {wrong[0]} is not what is built" if wrong else None
+
+
+def run(made: Sequence[Path]) -> int:
+    """The mails first, and then each patch in turn; the first that is wrong ends it."""
+    steps.need_room(paths.BUILD, 3.0, "two kernels and a tree")
+    patches = made[1:]  # without the cover letter
+    with steps.only_one("kernel"):
+        pristine()
+        if refused := [f"{patch.name}: {said}" for patch in patches if (said := mail(patch))]:
+            print("\n".join(refused))
+            return 1
+        for number, patch in enumerate(patches, 1):
+            start = time.monotonic()
+            command = ["patch", "-p1", "-F0", "--batch", "--forward", "--quiet", "-d", str(TREE), "-i", str(patch)]
+            if subprocess.run(command, check=False).returncode:
+                raise Failure(f"{patch.name} does not apply; mend tools/series.toml")
+            wrong = rustfmt(patch) or build(True, number) or build(False, number)
+            print(f"{patch.name}: {wrong or 'ok'} ({time.monotonic() - start:.0f} s)", flush=True)
+            if wrong:
+                return 1
+        if wrong := differs():
+            raise Failure(wrong)
+    print("after the last patch each file is what make kernel builds")
+    return 0

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernels that can be built: the one that is measured, and one for each sanitizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import paths
+from ..errors import Failure
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kernel: what is asked of its configuration, where it is built, and what its guest needs.
+
+    The flags are for the compiler of the kernel's Rust, the parameters are the kernel's. On a kernel
+    with a slowness of 3 the guest tests take about three times as long. LKDTM's crash, if there is one
+    for a sanitizer, is reported by it in these words. One that is asked has an opinion at the end.
+    One without a name may be a copy of the measured kernel, in files of its own.
+    """
+
+    name: str = ""
+    copy: str = ""
+    mem: str = "2G"
+    flags: str = ""
+    parameters: str = ""
+    slowness: int = 1
+    crash: str = ""
+    report: str = ""
+    asked: bool = False
+
+    @property
+    def fragments(self) -> list[Path]:
+        """The configuration, from the general to the special."""
+        names = ["x86", "writeback", *(["sanitizer", self.name] if self.name else [])]
+        return [paths.TOOLS / "config" / f"{name}.config" for name in names]
+
+    @property
+    def suffix(self) -> str:
+        """What tells its files from those of the measured kernel."""
+        return f"-{self.name or self.copy}" if self.name or self.copy else ""
+
+    @property
+    def out(self) -> Path:
+        """The build folder (O=)."""
+        return paths.KERNEL_OUT.with_name(paths.KERNEL_OUT.name + self.suffix)
+
+    @property
+    def image(self) -> Path:
+        """What is booted."""
+        return paths.BZIMAGE.with_name(paths.BZIMAGE.name + self.suffix)
+
+    @property
+    def dot_config(self) -> Path:
+        """The configuration of the image."""
+        return paths.DOT_CONFIG.with_name(paths.DOT_CONFIG.name + self.suffix)
+
+
+MEASURED = Variant()
+
+KCSAN_FLAGS = (
+    "-fsanitize=thread -fno-optimize-sibling-calls -mllvm -force-attribute=sanitize_thread"
+    " -mllvm -tsan-compound-read-before-write=1 -mllvm -tsan-distinguish-volatile=1"
+    " -mllvm -tsan-instrument-func-entry-exit=0"
+)
+"""What scripts/Makefile.kcsan has for C, and that it is meant for every function."""
+
+SANITIZERS = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            "kasan",
+            mem="3G",
+            # The first report stops the guest, so that the script that was running is blamed for it.
+            parameters="kasan.fault=panic",
+            slowness=3,
+            crash="WRITE_AFTER_FREE",
+            report="BUG: KASAN: slab-use-after-free",
+        ),
+        Variant("kcsan", flags=KCSAN_FLAGS, slowness=4, asked=True),
+        Variant("kmemleak", mem="3G", slowness=3, asked=True),
+        Variant(
+            "lockdep",
+            slowness=3,
+            crash="SPINLOCKUP",
+            report="WARNING: lock held when returning to user space",
+            asked=True,
+        ),
+        Variant(
+            "ubsan",
+            parameters="page_poison=1",
+            slowness=2,
+            crash="ARRAY_BOUNDS",
+            report="UBSAN: array-index-out-of-bounds",
+        ),
+    )
+}
+
+
+def sanitizer(name: str) -> Variant:
+    """The kernel of the sanitizer of this name."""
+    if name not in SANITIZERS:
+        raise Failure(f"SANITIZE={name} is no sanitizer; there are {', '.join(SANITIZERS)}", 2)
+    return SANITIZERS[name]

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make conformance: what DONTCACHE promises, each promise tried on the C and on the Rust core.
+
+A row is a script in tools/guest/conformance/: its name begins with the promise, its docstring says
+what is tried. It ends with a line of JSON, {"kept": bool, "figures": str}, or was not run. When a row
+takes the guest with it that is the row's result. The rows after it get a new guest, and so do those
+after a promise that was broken or a row that could not be run, for the guest may be broken, too. The
+command fails when Rust breaks a promise, and when a row was not run on either core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import fnmatch
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from .. import paths
+from ..build import kernel
+from ..build.variants import MEASURED, Variant, sanitizer
+from ..errors import Failure, run_main
+from ..steps import write_whole
+from ..vm import emulated, in_turn, machine
+from . import power_cuts
+from .guest_tests import Counts, options_for
+
+GUEST = paths.TOOLS / "guest"
+ROWS = GUEST / "conformance"
+SECONDS = 240
+"""How long one row may take; it is slow without KVM, and slower with a sanitizer."""
+
+CORES = {"c": "C", "rust": "Rust"}
+
+PROMISES = {
+    "no_oops": "no oops",
+    "exact_counter": "exact counter",
+    "complete_drop": "complete drop",
+    "no_lost_kick": "no lost kick",
+    "only_its_share": "only its share",
+    "bounded_wait": "bounded wait",
+}
+"""What the name of a row begins with, and what it promises."""
+
+KEPT, BROKEN, HANG, WARNED, NOT_RUN = "kept", "broken", "hang", "warned", "not run"
+
+FOLDERS = "/share/conformance:/share/tests:/share"
+"""Where a row finds what it imports."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A promise, and what is tried to break it."""
+
+    name: str
+    promise: str
+    tried: str
+    breaks_c: bool = False
+    """Is it known to break C? Then it has to, lest it prove nothing."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a row on one core: a verdict, the figures or words behind it, the seconds it took."""
+
+    verdict: str
+    figures: str
+    seconds: float = 0.0
+
+
+Results = dict[str, Result]
+"""By the name of the row."""
+
+
+def of_counts(counts: Counts) -> Result:
+    """What came of a row that is many cases."""
+    run = counts.passed + counts.failed
+    figures = "; ".join([f"{counts.passed} of {run}", *counts.problems])
+    return Result(NOT_RUN if not run else BROKEN if counts.failed else KEPT, figures)
+
+
+POWER_CUTS = Row("crash_safe_power_cuts", "crash safe", "Power that goes while writers run: what fsync promised is there")
+
+HOST: dict[Row, Callable[[str, bool, Path], Counts]] = {
+    POWER_CUTS: lambda core, short, image: power_cuts.run(6 if short else 50, core, kernel=image),
+}
+"""Rows that no script in the guest can tell of, as it does not live to their end: what tries them on a core of an image.
+
+They want the kernel that is measured.
+"""
+
+
+def find_rows(patterns: Sequence[str] = (), variant: Variant = MEASURED) -> list[Row]:
+    """The rows for a kernel, in the order of the promises: all, or those whose name matches a pattern."""
+    rows = []
+    for prefix, promise in PROMISES.items():
+        for script in sorted(ROWS.glob(f"{prefix}_*.py")):
+            tree = ast.parse(script.read_text())
+            said = ast.get_docstring(tree)
+            if not said:
+                raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
+            marks = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "breaks_c"]
+            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), bool(marks)))
+    rows += HOST if variant == MEASURED else ()
+    chosen = [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
+    if not chosen:
+        raise Failure(f"no row matches {' '.join(patterns)}; --list has them all")
+    return chosen
+
+
+def judge(output: str, status: int) -> tuple[str, str]:
+    """The verdict of a row that has ended, by itself or because its time was over, and its figures."""
+    lines = output.split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    if status in in_turn.TIMED_OUT:
+        return HANG, f"not done in time; its last words: {last}"
+    try:
+        told = json.loads(last)
+        kept, figures = told["kept"], str(told["figures"])
+    except (ValueError, KeyError, TypeError):
+        return NOT_RUN, last
+    if not isinstance(kept, bool) or status != (0 if kept else in_turn.SPOILT):
+        return NOT_RUN, f"exited with {status}"
+    return KEPT if kept else BROKEN, figures
+
+
+def result(row: in_turn.Ended) -> Result:
+    """What came of a row that a guest has run."""
+    if row.kind:
+        return Result(NOT_RUN if row.kind == in_turn.EARLY else row.kind, row.reason, row.seconds)
+    verdict, figures = judge(row.output, row.status)
+    if row.warned:
+        verdict, figures = WARNED, f"the kernel warned; {figures}"
+    if verdict == NOT_RUN:
+        sys.stderr.write(row.output)
+    return Result(verdict, figures, row.seconds)
+
+
+def run_core(
+    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], boots: emulated.Boots, variant: Variant = MEASURED
+) -> Results:
+    """All rows on one core; setup hears of the machine, and boots are counted."""
+    results: Results = {}
+
+    def ended(row: in_turn.Ended) -> None:
+        results[row.script] = of_it = result(row)
+        print(f"{CORES[core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
+
+    options, seconds = replace(options_for(variant), core=core, share=GUEST), SECONDS * variant.slowness
+    command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH={FOLDERS} python3 -P $0.py 2>&1"
+    names = [row.name for row in rows]
+    for boot in in_turn.run(options, FOLDERS.split(":")[0], command, seconds, names, ended, boots):
+        booted = boot.result
+        if boot.complaint:
+            name = boot.complained_in()
+            if name not in results:
+                raise Failure(f"the kernel complained on {core}: {boot.complaint}; see {booted.console}")
+            figures = f"{boot.complaint}; {results[name].figures}"
+            results[name] = replace(results[name], verdict=WARNED, figures=figures)
+            print(f"{CORES[core]}: {name}: {WARNED}: {figures}", flush=True)
+        setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
+    return {row.name: results[row.name] for row in rows}
+
+
+def run_rows(
+    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], boots: emulated.Boots, variant: Variant = MEASURED
+) -> Results:
+    """All rows on one core, in the guest and from the host."""
+    inside = [row for row in rows if row not in HOST]
+    results = run_core(core, inside, short, setup, boots, variant) if inside else {}
+    for row in rows:
+        if row in HOST:
+            counts = HOST[row](core, short, variant.image)
+            results[row.name] = of_counts(counts)
+            boots.add(counts.boots)
+    return results
+
+
+def problems(results: Mapping[str, Results]) -> list[str]:
+    """What makes the command fail: a promise that Rust breaks, a row that was not run."""
+    return [
+        f"{name} on {CORES[core]}: {result.verdict}: {result.figures}"
+        for core, of_core in results.items()
+        for name, result in of_core.items()
+        if result.verdict == NOT_RUN or (core == "rust" and result.verdict != KEPT)
+    ]
+
+
+def short() -> Counts:
+    """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
+    counts = Counts()
+    rows = [row for row in find_rows() if row not in HOST]
+    results = run_rows("rust", rows, True, {}, counts.boots)
+    for problem in problems({"rust": results}):
+        counts.fail(f"conformance: {problem}")
+    counts.passed = len(rows) - counts.failed
+    return counts
+
+
+def table(rows: Sequence[Row], results: Mapping[str, Results]) -> list[list[str]]:
+    """The lines of the table: promise, what was tried, and a verdict and figures of each core."""
+    lines = []
+    for row in rows:
+        line = [row.promise, f"{row.tried} ({row.name})"]
+        for of_core in results.values():
+            result = of_core[row.name]
+            line += [result.verdict, result.figures]
+        lines.append(line)
+    return lines
+
+
+def headings(cores: Sequence[str]) -> list[str]:
+    """What stands above the columns of the table."""
+    return ["promise", "tried", *(text for core in cores for text in (CORES[core], f"figures of {CORES[core]}"))]
+
+
+def markdown(rows: Sequence[Row], results: Mapping[str, Results], setup: Mapping[str, Any]) -> str:
+    """The table, and below it what was run."""
+    above = headings(list(results))
+    lines = [above, ["---"] * len(above), *table(rows, results)]
+    body = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+    return f"# What DONTCACHE promises\n\n{body}\n\n{', '.join(f'{key} {value}' for key, value in setup.items())}\n"
+
+
+def show(console: Console, rows: Sequence[Row], results: Mapping[str, Results]) -> None:
+    """Print the table."""
+    shown = Table(box=box.SIMPLE_HEAD, show_lines=True)
+    for heading in headings(list(results)):
+        shown.add_column(heading)
+    for line in table(rows, results):
+        shown.add_row(*line, style="bold red" if "rust" in results and line[-2] != KEPT else None)
+    console.print(shown)
+
+
+def main(arguments: list[str]) -> int:
+    """Try the rows on both cores, print, write build/conformance/, judge."""
+    parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows like exact_counter_* only")
+    parser.add_argument("--list", action="store_true", help="say what rows there are")
+    parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
+    parser.add_argument("--short", action="store_true", help="as make test does: less time for luck")
+    parser.add_argument("--sanitize", metavar="NAME", help="on this sanitizer's kernel; no power is cut")
+    parser.add_argument("--report", type=Path, help="where the table goes")
+    options = parser.parse_args(arguments)
+    variant = sanitizer(options.sanitize) if options.sanitize else MEASURED
+    report = options.report or paths.BUILD / f"conformance{variant.suffix}"
+    rows = find_rows(options.only, variant)
+    if options.list:
+        for row in rows:
+            print(f"{row.name:40} {row.promise}: {row.tried}")
+        return 0
+    machine.polite()
+    kernel.ensure(variant)
+    cores = [core for core in CORES if core in (options.core or CORES)]
+    setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
+    boots = emulated.Boots()
+    results = {core: run_rows(core, rows, options.short, setup, boots, variant) for core in cores}
+    setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
+    told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
+    document = {"format": 1, "setup": setup, "rows": told}
+    show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), rows, results)
+    write_whole(report / "conformance.md", markdown(rows, results, setup))
+    write_whole(report / "conformance.json", json.dumps(document, indent=1) + "\n")
+    wrong = problems(results)
+    for problem in wrong:
+        print(f"failed: {problem}", flush=True)
+    for core, of_core in results.items():
+        print(f"{CORES[core]}: {sum(result.verdict == KEPT for result in of_core.values())} of {len(rows)} rows kept")
+    if boots.deaths:
+        print(f"QEMU died in {boots.told()}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

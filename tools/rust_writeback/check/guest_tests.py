@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run tools/guest/tests/test_*.py in the virtual machine, on both cores.
+
+On the kernel of a sanitizer a guest of its own comes first, which makes a mistake
+that has to be reported; and another script comes last, which asks the sanitizer
+what it has found, and whether it is still at work.
+
+Each script tells its cases as KTAP, which the kernel's own parser reads. A script
+that dies, tells nothing, tells fewer cases than it planned, or makes the kernel
+warn has failed, whatever else it said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+from ..build.variants import MEASURED, Variant, sanitizer
+from ..errors import Failure
+from ..vm import emulated, in_turn
+from ..vm.options import CORES
+
+TESTS = paths.TOOLS / "guest" / "tests"
+SECONDS = 900
+"""How long one script may take; it is slow without KVM."""
+
+OPTIONS = emulated.VmOptions(nvme=emulated.NvmeOptions(queues=1))
+"""One queue: the drive's interrupts come to one CPU, whoever submits."""
+
+SANITIZER = TESTS / "sanitizer.py"
+"""The script that comes last."""
+
+@dataclass
+class Counts:
+    """How many cases ended how, and in words what was wrong."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    problems: list[str] = field(default_factory=list)
+    boots: emulated.Boots = field(default_factory=emulated.Boots, compare=False)
+    """The guests that it took."""
+
+    def add(self, other: Counts) -> None:
+        """Take in the counts of another part of the run."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.problems += other.problems
+        self.boots.add(other.boots)
+
+    def fail(self, problem: str) -> None:
+        """Count a failure that no case told of."""
+        self.failed += 1
+        self.problems.append(problem)
+
+
+def _kunit(module: str) -> Any:
+    folder = str(paths.LINUX / "tools" / "testing" / "kunit")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise Failure(f"{folder} has no {module}; make the kernel tree with: make kernel") from None
+
+
+def parse(name: str, output: str, status: int, quiet: bool = False) -> Counts:
+    """The counts of one script's output and exit status."""
+    printer = _kunit("kunit_printer").Printer(print=not quiet, output=sys.stdout)
+    test = _kunit("kunit_parser").parse_run_tests(output.splitlines(), printer)
+    told = test.counts
+    counts = Counts(told.passed, told.failed + told.crashed, told.skipped)
+    if counts.failed:
+        counts.problems.append(f"{name}: {counts.failed} cases failed")
+    if not told.total():
+        counts.fail(f"{name}: told no test")
+    elif told.errors:
+        counts.fail(f"{name}: {told.errors} errors in its KTAP")
+    elif status and not counts.failed:
+        counts.fail(f"{name}: exited with {status} though no case failed")
+    return counts
+
+
+def options_for(variant: Variant) -> emulated.VmOptions:
+    """The guest that the scripts run in; the kernel's own parameters tell them what they run on."""
+    if variant == MEASURED:
+        return OPTIONS
+    parameters = f"sanitizer={variant.name} {variant.parameters}".strip() if variant.name else variant.parameters
+    return replace(OPTIONS, kernel=variant.image, mem=variant.mem, append=parameters)
+
+
+def run_core(
+    core: str, scripts: Sequence[Path], options: emulated.VmOptions, quiet: bool = False, seconds: int = SECONDS
+) -> Counts:
+    """All scripts on one core."""
+    counts = Counts()
+
+    def ended(script: in_turn.Ended) -> None:
+        name = f"{script.script} on {core}"
+        print(f"guest: {name} ({script.seconds:.0f} s)", flush=True)
+        if script.kind:
+            partial = parse(name, script.output, 0, quiet)
+            counts.add(Counts(partial.passed, 0, partial.skipped))
+            counts.fail(f"{name}: {script.reason}")
+            return
+        counts.add(parse(name, script.output, script.status, quiet))
+        if script.warned:
+            counts.fail(f"{name}: the kernel warned")
+
+    options = replace(options, core=core, share=TESTS)
+    names = [script.name for script in scripts]
+    try:
+        for boot in in_turn.run(options, "/share", "./$0", seconds, names, ended, counts.boots):
+            sys.stderr.write(boot.result.stderr.decode(errors="replace"))
+            if boot.complaint:
+                counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.result.console}")
+    except Failure as failure:
+        counts.fail(str(failure))
+    return counts
+
+
+def proof(variant: Variant) -> Counts:
+    """Does a report of the sanitizer reach us? A guest of its own makes the mistake."""
+    counts = Counts()
+    command = f"echo {variant.crash} >/sys/kernel/debug/provoke-crash/DIRECT"
+    try:
+        told = emulated.run(options_for(variant), [command], again=emulated.from_scratch).complaint
+    except emulated.VmFailure as failure:
+        told = str(failure)
+    if variant.report in told:
+        counts.passed += 1
+    else:
+        counts.fail(f"{variant.name} did not report {variant.crash}: {told or 'not a word'}")
+    return counts
+
+
+def find_scripts(names: Sequence[str]) -> list[Path]:
+    """The test scripts, all of them or those whose name holds one of the words."""
+    scripts = sorted(TESTS.glob("test_*.py"))
+    if names:
+        scripts = [script for script in scripts if any(name in script.name for name in names)]
+    if not scripts:
+        raise Failure(f"no guest test matches {' '.join(names) or 'test_*.py'}; they are in tools/guest/tests")
+    return scripts
+
+
+def run(
+    names: Sequence[str] = (), cores: Sequence[str] = CORES, variant: Variant = MEASURED, append: str = ""
+) -> Counts:
+    """Run the scripts on the cores, with more kernel parameters, and print what was wrong."""
+    counts = Counts()
+    scripts = find_scripts(names)
+    if variant.asked:
+        scripts.append(SANITIZER)
+    if variant.crash:
+        counts.add(proof(variant))
+    for core in cores:
+        options = options_for(variant)
+        options = replace(options, append=f"{options.append} {append}".strip())
+        counts.add(run_core(core, scripts, options, seconds=SECONDS * variant.slowness))
+    for problem in counts.problems:
+        print(f"guest: failed: {problem}", flush=True)
+    if counts.boots.deaths:
+        print(f"guest: QEMU died in {counts.boots.told()}", flush=True)
+    return counts
+
+
+def main(arguments: list[str]) -> int:
+    """python3 -m rust_writeback.check.guest_tests [--core rust|c] [--sanitize NAME] [--append load_seconds=600] [NAME ...]"""
+    parser = argparse.ArgumentParser(prog="guest-tests", description=__doc__)
+    parser.add_argument("--core", choices=("rust", "c"), action="append", help="run on this core only")
+    parser.add_argument("--sanitize", metavar="NAME", help="run on this sanitizer's kernel, which is built already")
+    parser.add_argument("--append", default="", help="more kernel parameters, which a script may look at")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run only the scripts whose name holds this")
+    known = parser.parse_args(arguments)
+    variant = sanitizer(known.sanitize) if known.sanitize else MEASURED
+    counts = run(known.names, known.core or CORES, variant, known.append)
+    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
+    return 1 if counts.failed or not counts.passed else 0
+
+
+if __name__ == "__main__":
+    from ..errors import run_main
+
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The pure core and the tools themselves, tested on the host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+from .. import paths
+from .guest_tests import Counts
+
+ENVIRONMENT = {"CARGO_TARGET_DIR": str(paths.BUILD / "host")}
+
+
+def parse_cargo(output: str) -> Counts:
+    """The counts of all the test programs that cargo ran."""
+    counts = Counts()
+    for found in re.finditer(r"^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored", output, re.MULTILINE):
+        passed, failed, ignored = (int(number) for number in found.groups())
+        counts.add(Counts(passed, failed, ignored))
+    return counts
+
+
+def parse_junit(text: str) -> Counts:
+    """The counts of a report of pytest."""
+    counts = Counts()
+    for suite in ElementTree.fromstring(text).iter("testsuite"):
+        tests, failed, errors, skipped = (int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped"))
+        counts.add(Counts(tests - failed - errors - skipped, failed + errors, skipped))
+    return counts
+
+
+def judged(name: str, counts: Counts, status: int) -> Counts:
+    """A run that ends badly, or tells no test at all, has failed whatever it counted."""
+    if counts.failed:
+        counts.problems.append(f"{name}: {counts.failed} tests failed")
+    elif status:
+        counts.fail(f"{name}: ended with status {status}")
+    elif not counts.passed:
+        counts.fail(f"{name}: ran no test")
+    return counts
+
+
+def cargo(loom: bool = False) -> Counts:
+    """The tests of the pure core; with loom, its models only."""
+    environment = {**os.environ, **ENVIRONMENT}
+    name = "cargo test"
+    if loom:
+        # A folder of its own: other flags would have everything compiled again in turns.
+        environment |= {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": f"{paths.BUILD / 'host-loom'}"}
+        name = "cargo test with loom"
+    command = ["cargo", "test", "--no-fail-fast", *(["--test=*_model"] if loom else [])]
+    result = subprocess.run(command, cwd=paths.PROJECT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    print(result.stdout, end="", flush=True)
+    return judged(name, parse_cargo(result.stdout), result.returncode)
+
+
+def pytest() -> Counts:
+    """The tests of the tools."""
+    report = paths.LOG / "pytest.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    cache = f"-ocache_dir={paths.BUILD / 'pytest'}"
+    command = ["python3", "-m", "pytest", "-q", cache, f"--junit-xml={report}", str(paths.TOOLS / "tests")]
+    status = subprocess.run(command, cwd=paths.PROJECT, check=False).returncode
+    counts = parse_junit(report.read_text()) if report.exists() else Counts()
+    return judged("pytest", counts, status)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make kunit: the KUnit suites, by the kernel's own kunit.py: under user-mode Linux, or on an emulated arm64.
+
+An emulator that keeps x86's order of memory proves nothing of arm64's: that is what the models are for. What it
+shows is what other pages, atomics and large folios do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import paths, steps
+from ..build import kernel
+from ..errors import Failure
+from ..progress import Bar
+from ..run import logged, must
+from . import guest_tests
+
+CONFIG = paths.TOOLS / "config"
+MAKE_OPTIONS = ("LLVM=1", f"CC={kernel.COMPILER}")
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What the suites run on."""
+
+    name: str
+    arch: str
+    target: str
+    image: str
+    configs: tuple[Path, ...]
+    whole_build: int
+    """About the number of lines that make prints for a build from nothing."""
+    seconds: int
+    """After which it hangs."""
+
+    @property
+    def suffix(self) -> str:
+        return f"-{self.name}" if self.name else ""
+
+    @property
+    def out(self) -> Path:
+        return paths.BUILD / f"kunit{self.suffix}"
+
+    @property
+    def ktap(self) -> Path:
+        return paths.LOG / f"kunit{self.suffix}.ktap"
+
+
+UML = Platform("", "um", "all", "linux", (CONFIG / "kunit.config", CONFIG / "uml.config"), 1200, 600)
+
+
+def arm64(pages: str) -> Platform:
+    """An emulated arm64 with pages of that size."""
+    configs = tuple(CONFIG / f"{name}.config" for name in ("kunit", "kunit-arm64", f"arm64-{pages}"))
+    return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs, 1500, 1800)
+
+
+PAGES = ("4k", "64k")
+
+
+def _kunit(platform: Platform, command: str, *arguments: str) -> list[str]:
+    options = [f"--make_options={option}" for option in MAKE_OPTIONS]
+    options += [f"--kunitconfig={config}" for config in platform.configs]
+    script = "tools/testing/kunit/kunit.py"
+    return [script, command, f"--arch={platform.arch}", f"--build_dir={platform.out}", *options, *arguments]
+
+
+def build(platform: Platform) -> None:
+    """Configure and compile. kunit.py checks the configuration and would compile, but without a word."""
+    fresh = not (platform.out / platform.image).exists()
+    steps.need_room(paths.BUILD, 1.5 if fresh else 0.5, "the KUnit kernel")
+    environment = kernel.make_environment()
+    platform.out.mkdir(parents=True, exist_ok=True)
+    log = paths.LOG / f"kunit{platform.suffix}-config.log"
+    must(_kunit(platform, "config"), log, "the KUnit kernel's configuration", environment, cwd=paths.LINUX)
+    common = [f"ARCH={platform.arch}", f"O={platform.out}", *MAKE_OPTIONS]
+    command = ["make", f"-j{os.cpu_count() or 1}", *common, platform.target]
+    with Bar("building the KUnit kernel", platform.whole_build if fresh else None) as bar:
+
+        def count(line: str) -> None:
+            if re.match(r"  [A-Z]", line):
+                bar.advance()
+
+        log = paths.LOG / f"kunit{platform.suffix}-build.log"
+        must(command, log, "the KUnit kernel's build", environment, count, cwd=paths.LINUX)
+
+
+def run(platform: Platform = UML) -> guest_tests.Counts:
+    """Build, run every suite, and count what the KTAP says."""
+    with steps.only_one("kernel"):
+        kernel.prepare()
+        build(platform)
+        command = _kunit(platform, "run", "--raw_output=all", f"--timeout={platform.seconds}")
+        status = logged(command, platform.ktap, kernel.make_environment(), cwd=paths.LINUX)
+    output = platform.ktap.read_text(errors="replace")
+    if "KTAP version" not in output:
+        raise Failure(f"the KUnit kernel told no test (status {status}); see build/log/{platform.ktap.name}")
+    return guest_tests.parse("kunit", output, status)
+
+
+def chosen(arch: str | None, pages: str | None) -> Platform:
+    """The platform of these names, as make was given them."""
+    if arch in (None, "um") and pages is None:
+        return UML
+    if arch == "arm64" and (pages or PAGES[0]) in PAGES:
+        return arm64(pages or PAGES[0])
+    raise Failure(f"KUnit does not run with ARCH={arch or 'um'} PAGES={pages}; ARCH=arm64 has PAGES={' and '.join(PAGES)}", 2)
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    parser = argparse.ArgumentParser(prog="rust_writeback kunit", description=__doc__)
+    parser.add_argument("--arch", help="arm64 instead of user-mode Linux")
+    parser.add_argument("--pages", help=f"the size of its pages: {', '.join(PAGES)}")
+    known = parser.parse_args(arguments)
+    counts = run(chosen(known.arch, known.pages))
+    for problem in counts.problems:
+        print(f"kunit: failed: {problem}")
+    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
+    return 1 if counts.failed or not counts.passed else 0

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make lines: how much C and how much Rust each mechanism is, as a table for the README.
+
+Lines that are empty or comment alone do not count, nor do tests within a file. Each file of the overlay
+that is not for tests belongs to one mechanism; what several use is in a row of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+from .. import paths
+from ..errors import Failure, run_main
+
+MECHANISMS = {
+    "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|rust_dirty_folio",
+    "kick and round": r"dontcache_list|fs/dontcache\.rs|flusher|kick|round|[_/]pace\.|policy|flush",
+    "walk": r"buffer_walk|buffer_head|block_range|ring|write_begin",
+    "batch": r"bio|writeback/batch|cpu_work",
+    "drop": r"dropbehind|drop_batch|leftovers|later|together|rust_tail",
+    "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback|rust_dontcache",
+}
+"""The first that is found in a file's name is its mechanism."""
+NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"
+C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+RUST_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+RUST_TESTS = re.compile(r"^#\[cfg\(all\(test.*", re.MULTILINE | re.DOTALL)
+
+
+def code_lines(path: Path) -> int:
+    """Lines of a file that are neither empty nor comment, nor a test."""
+    text = path.read_text()
+    if path.suffix == ".rs":
+        text = RUST_COMMENT.sub("", RUST_TESTS.sub("", text))
+    else:
+        text = C_COMMENT.sub("", text)
+    return sum(bool(line.strip()) for line in text.splitlines())
+
+
+def mechanism(name: str) -> str:
+    """Which mechanism a file belongs to."""
+    for title, pattern in MECHANISMS.items():
+        if re.search(pattern, name):
+            return title
+    raise Failure(f"{name} belongs to no mechanism; add it to MECHANISMS in {Path(__file__).name}")
+
+
+def hooks(project: Path) -> int:
+    """Lines that the wiring patches add to the kernel's C, its build files left out."""
+    added = 0
+    for folder in ("mm", "fs", "block"):
+        current = ""
+        for line in (project / folder / "wiring.patch").read_text().splitlines():
+            if line.startswith("+++ "):
+                current = line
+            elif line.startswith("+") and line[1:].strip() and current.endswith((".c", ".h")):
+                added += 1
+    return added
+
+
+def counted(project: Path = paths.PROJECT) -> dict[str, dict[str, int]]:
+    """Lines by mechanism and language."""
+    overlay = tomllib.loads((project / "tools" / "overlay.toml").read_text())
+    table = {title: {"C": 0, "core": 0, "abstractions and edges": 0} for title in MECHANISMS}
+    for name in overlay:
+        if re.search(NOT_COUNTED, name):
+            continue
+        kind = "C"
+        if name.endswith(".rs"):
+            kind = "core" if "/writeback/" in name else "abstractions and edges"
+        table[mechanism(name)][kind] += code_lines(project / name)
+    return table
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table."""
+    argparse.ArgumentParser(prog="lines", description=__doc__).parse_args(arguments)
+    print("| mechanism | C | Rust, pure core | Rust, abstractions and edges |\n| --- | ---: | ---: | ---: |")
+    table = counted()
+    for title, lines in table.items():
+        print(f"| {title} | {' | '.join(str(number) for number in lines.values())} |")
+    sums = [sum(lines[kind] for lines in table.values()) for kind in ("C", "core", "abstractions and edges")]
+    print(f"| in all | {' | '.join(map(str, sums))} |")
+    print(f"\nHooks in the kernel's own C: {hooks(paths.PROJECT)} lines.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make lint: what can be said of the sources without running them.
+
+Each linter counts the files that it looked at. One that finds none to look at
+has failed: it would otherwise pass for ever after its files have moved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import paths, steps
+from ..build import config, kernel, overlay, wiring
+from ..build.variants import MEASURED
+from ..errors import Failure
+from ..run import logged
+from . import audit, host_tests
+
+CODE = ("rust", "mm", "fs", "block", "kunit")
+CLIPPY_OUT = paths.BUILD / "clippy"
+
+CHECKPATCH_IGNORE = {
+    # These are about mails to a list, and what goes there is not a wiring patch.
+    "COMMIT_MESSAGE",
+    "MISSING_SIGN_OFF",
+    "FILE_PATH_CHANGES",
+    # What is exported is defined by a macro or in Rust, out of checkpatch's sight.
+    "EXPORT_SYMBOL",
+    # mm/Kconfig sources a file whose name begins with its own.
+    "EMBEDDED_FILENAME",
+}
+
+
+@dataclass
+class Linter:
+    """A name, the files it looks at, and the run, which says whether they are clean."""
+
+    name: str
+    files: list[Path]
+    run: Callable[[list[Path]], bool]
+
+
+def code_files(*suffixes: str, project: Path = paths.PROJECT) -> list[Path]:
+    """Our files with one of these suffixes."""
+    found = (path for folder in CODE for path in (project / folder).rglob("*"))
+    return sorted(path for path in found if path.suffix in suffixes and path.is_file())
+
+
+def shell_files(project: Path = paths.PROJECT) -> list[Path]:
+    """What begins with the line of a shell."""
+    found: list[Path] = []
+    for folder in (project / "tools", project / ".ci"):
+        for path in folder.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                with path.open("rb") as file:
+                    if file.readline().rstrip() in (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"):
+                        found.append(path)
+    return sorted(found)
+
+
+def _quietly(command: Sequence[str | Path], **options: str) -> bool:
+    """Run a command, show what it says only if it fails."""
+    environment = {**os.environ, **options}
+    result = subprocess.run(
+        command, cwd=paths.PROJECT, env=environment, capture_output=True, text=True, errors="replace", check=False
+    )
+    if result.returncode:
+        print((result.stdout + result.stderr).rstrip(), flush=True)
+    return result.returncode == 0
+
+
+def rustfmt(files: list[Path]) -> bool:
+    """The kernel's style for Rust, with the kernel's own settings."""
+    settings = f"--config-path={paths.LINUX / '.rustfmt.toml'}"
+    return _quietly(["rustfmt", "--check", "--edition=2021", settings, *files])
+
+
+def clippy_host(files: list[Path]) -> bool:
+    """The pure core and its tests, as the host compiles them, and what reads them."""
+    flags = ["-Dwarnings", "-Dclippy::undocumented_unsafe_blocks"]
+    command = ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", *flags]
+    return _quietly(command, **host_tests.ENVIRONMENT)
+
+
+def clippy_kernel(files: list[Path]) -> bool:
+    """What the kernel compiles, with its KUnit suites, in a build folder of its own.
+
+    The kernel's flags warn of public items without documentation and of unsafe
+    blocks without a SAFETY comment; a warning is an error here.
+    """
+    steps.need_room(paths.BUILD, 1.0, "clippy's build folder")
+    with steps.only_one("kernel"):
+        kernel.prepare()
+        asked = config.merge(MEASURED.fragments)
+        asked |= {"CONFIG_KUNIT": "y", "CONFIG_RUST_WRITEBACK_KUNIT_TEST": "y"}
+        fragment = CLIPPY_OUT / "fragment.config"
+        steps.write_whole(fragment, config.render(asked))
+        objects = [str(Path(place).with_suffix(".o")) for place in _edges()]
+        for targets in (
+            [f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"],
+            ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings", "prepare"],
+            ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *objects],
+        ):
+            log = paths.LOG / "clippy.log"
+            if logged(kernel.make(*targets, out=CLIPPY_OUT), log, kernel.make_environment()):
+                print(log.read_text(errors="replace").rstrip(), flush=True)
+                return False
+        config.check(asked, config.parse((CLIPPY_OUT / ".config").read_text()))
+    return True
+
+
+def _edges() -> list[str]:
+    """The Rust files of ours that are crates of their own in the kernel: its Makefiles name them."""
+    hooks = " ".join(patch.read_text() for patch in wiring.patches())
+    rust = [Path(place) for place in overlay.read_allowlist().values() if place.endswith(".rs")]
+    return [str(place) for place in rust if f"{place.stem}.o" in hooks.split() and place.parts[0] != "rust"]
+
+
+def checkpatch(files: list[Path]) -> bool:
+    """The kernel's style for C and for patches."""
+    clean = True
+    for file in files:
+        what = [] if file.suffix == ".patch" else ["--file"]
+        ignore = f"--ignore={','.join(sorted(CHECKPATCH_IGNORE))}"
+        command = ["--strict", "--quiet", "--show-types", "--no-signoff", ignore, f"--root={paths.LINUX}", *what, str(file)]
+        clean &= _quietly([paths.LINUX / "scripts" / "checkpatch.pl", *command])
+    return clean
+
+
+def shellcheck(files: list[Path]) -> bool:
+    """The few lines of shell."""
+    return _quietly(["shellcheck", *files])
+
+
+def mypy(files: list[Path]) -> bool:
+    """The types of the tools, all of them stated."""
+    guest = paths.TOOLS / "guest"
+    found = f"{guest}:{guest / 'tests'}:{guest / 'conformance'}"
+    return _quietly(["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}", *files], MYPYPATH=found)
+
+
+def linters() -> list[Linter]:
+    """All linters with what they look at."""
+    rust = code_files(".rs")
+    pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
+    guest = paths.TOOLS / "guest"
+    python = [*(paths.TOOLS / "rust_writeback").rglob("*.py")]
+    python += [path for name in ("bench", "conformance", "lib", "tests") for path in (guest / name).glob("*.py")]
+    placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
+    return [
+        Linter("rustfmt", [*rust, paths.TOOLS / "audit" / "main.rs"], rustfmt),
+        Linter("clippy on the host", pure, clippy_host),
+        Linter("clippy in the kernel", placed, clippy_kernel),
+        Linter("audit of what is unsafe", audit.sources(), audit.lint),
+        Linter("checkpatch", code_files(".c", ".h") + wiring.patches(), checkpatch),
+        Linter("shellcheck", shell_files(), shellcheck),
+        Linter("mypy", sorted(python), mypy),
+    ]
+
+
+def judge(linter: Linter) -> bool:
+    """Run one linter and print its verdict; no file is a failure."""
+    try:
+        clean = bool(linter.files) and linter.run(linter.files)
+    except Failure as failure:
+        print(f"lint: {failure}")
+        clean = False
+    verdict = "clean" if clean else "failed" if linter.files else "failed: it found no file"
+    print(f"lint: {linter.name}: {len(linter.files)} files, {verdict}", flush=True)
+    return clean
+
+
+def run() -> list[tuple[str, bool]]:
+    """Run all linters; each with whether its files are clean."""
+    with steps.only_one("kernel"):
+        kernel.prepare()  # brings the kernel's own rules
+    return [(linter.name, judge(linter)) for linter in linters()]
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    argparse.ArgumentParser(prog="rust_writeback lint", description=__doc__).parse_args(arguments)
+    return 0 if all(clean for _, clean in run()) else 1

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make mutants: each row of make conformance that C keeps, against a Rust core that breaks its rule.
+
+A row proves something only if it can fail. A row that is known to break C has failed there; for the
+others tools/mutants.toml has a line of the core to replace. Each replacement is compiled into a kernel
+of its own, which stays warm: the changed file lies above the one in the kernel tree for as long as make
+runs, in a mount namespace that nobody else sees. Neither the work tree nor the kernel tree changes.
+
+The command fails when a row keeps its promise all the same, when it could not be run, when it comes to
+another end than is said there, and when a mutant does not apply or does not build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from .. import paths, steps
+from ..build import kernel, overlay, wiring
+from ..build.variants import Variant
+from ..errors import Failure, run_main
+from ..vm import emulated, machine
+from . import conformance
+from .conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
+
+LIST = paths.TOOLS / "mutants.toml"
+KERNEL = Variant(copy="mutants")
+ABOVE = paths.BUILD / "mutants"
+"""The files that were ever changed, as they are to be compiled now. What is changed back gets a new
+time here, so that make compiles it again."""
+
+VERDICTS = (BROKEN, HANG, WARNED, *emulated.STATUS)
+"""What a row may come to that does not keep its promise; the last are deaths of the guest."""
+
+SURVIVED, NOT_APPLIED, NOT_BUILT = "survived", "does not apply", "does not build"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A line of the core to replace, the rule that this breaks, and the rows that have to find it."""
+
+    name: str
+    rule: str
+    file: str
+    find: str
+    replace: str
+    rows: tuple[str, ...]
+    verdict: str = BROKEN
+    whole: bool = False
+    """Do the rows need all of their time? They have less as a rule, as in make test."""
+
+    def place(self) -> str:
+        """Where its file is in the kernel tree: one of ours, or one of the kernel's with hooks of ours."""
+        if place := overlay.read_allowlist().get(self.file):
+            return place
+        if any(self.file in wiring.touched(patch) for patch in wiring.patches()):
+            return self.file
+        raise Failure(f"{self.name}: {self.file} is no file of ours in the kernel, and has no hook of ours")
+
+    def apply(self, content: str) -> str:
+        """The content of its file with the line replaced, which has to be there once."""
+        found = content.count(self.find)
+        if found != 1:
+            raise Failure(f"{self.name}: {self.file} has {found} times: {self.find.strip()}")
+        return content.replace(self.find, self.replace)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The mutants by their names, and the rows that wait for one, each with what it waits for."""
+
+    mutants: dict[str, Mutant]
+    open: dict[str, str]
+
+
+KEYS = {"rule": str, "file": str, "find": str, "replace": str, "rows": list}
+MORE = {"verdict": str, "whole": bool}
+
+
+def read(path: Path = LIST, rows: Sequence[str] = ()) -> Listed:
+    """The list, checked; it may name these rows."""
+    try:
+        document = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise Failure(f"{path.name} cannot be read ({error}); mend that line") from None
+    if unknown := document.keys() - {"mutants", "open"}:
+        raise Failure(f"{path.name} has {', '.join(sorted(unknown))}; it may have mutants and open")
+    mutants = {name: _mutant(path.name, name, entry) for name, entry in document.get("mutants", {}).items()}
+    waiting: dict[str, str] = document.get("open", {})
+    named = [(mutant.name, row) for mutant in mutants.values() for row in mutant.rows]
+    for who, row in [*named, *(("open", row) for row in waiting)]:
+        if row not in rows:
+            raise Failure(f"{path.name}: {who} names the row {row}, which there is not; make conformance ARGS=--list")
+    return Listed(mutants, waiting)
+
+
+def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
+    kinds = KEYS | MORE
+    for key, value in entry.items():
+        if key not in kinds or not isinstance(value, kinds[key]):
+            raise Failure(f"{where}: {name} has {key} = {value!r}; there are {', '.join(kinds)}")
+    if missing := KEYS.keys() - entry.keys():
+        raise Failure(f"{where}: {name} has no {', '.join(sorted(missing))}")
+    mutant = Mutant(name, **{**entry, "rows": tuple(entry["rows"])})  # type: ignore[arg-type]
+    if not mutant.rows or not mutant.find.strip() or mutant.find == mutant.replace:
+        raise Failure(f"{where}: {name} finds nothing, changes nothing, or has no row")
+    if mutant.verdict not in VERDICTS:
+        raise Failure(f"{where}: {name} has verdict = {mutant.verdict!r}; there are {', '.join(VERDICTS)}")
+    return mutant
+
+
+def uncovered(rows: Sequence[Row], listed: Listed) -> list[str]:
+    """The rows that neither break C nor have a mutant, and do not wait for one either."""
+    covered = {name for mutant in listed.mutants.values() for name in mutant.rows} | listed.open.keys()
+    return [row.name for row in rows if not row.breaks_c and row.name not in covered]
+
+
+def choose(mutants: Iterable[Mutant], patterns: Sequence[str]) -> list[Mutant]:
+    """The mutants whose name matches a pattern, and of the others those rows that do."""
+
+    def matches(name: str) -> bool:
+        return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+    found = [
+        mutant if matches(mutant.name) else replace(mutant, rows=tuple(filter(matches, mutant.rows)))
+        for mutant in mutants
+    ]
+    return [mutant for mutant in found if mutant.rows]
+
+
+def lay(mutant: Mutant, above: Path = ABOVE, tree: Path = paths.LINUX) -> list[tuple[Path, Path]]:
+    """Have all that was ever changed as it is in the tree, but for the mutant's line; what lies above what."""
+    place = mutant.place()
+    changed = mutant.apply((tree / place).read_text())
+    earlier = {str(path.relative_to(above)) for path in above.rglob("*") if path.is_file()}
+    for name in sorted(earlier | {place}):
+        if not (tree / name).is_file():
+            (above / name).unlink()
+            continue
+        steps.write_if_changed(above / name, changed if name == place else (tree / name).read_bytes())
+    return [(path, tree / path.relative_to(above)) for path in sorted(above.rglob("*")) if path.is_file()]
+
+
+COVER = 'while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done; shift; exec "$@"'
+
+
+def build(mutant: Mutant, tree: str) -> None:
+    """Compile the mutant, incrementally."""
+    with steps.only_one("kernel"):
+        pairs = lay(mutant)
+        words = [str(path) for pair in pairs for path in pair]
+        inside = ["unshare", "--mount", "sh", "-euc", COVER, "mutants", *words, "--"]
+        kernel.build(steps.digest(tree, *(path for path, _ in pairs)), KERNEL, inside)
+
+
+def try_rows(mutant: Mutant, boots: emulated.Boots) -> dict[str, Result]:
+    """What its rows say on the mutant, each in a guest of its own."""
+    results: dict[str, Result] = {}
+    for row in conformance.find_rows(mutant.rows):
+        try:
+            results |= conformance.run_rows("rust", [row], not mutant.whole, {}, boots, KERNEL)
+        except Failure as failure:
+            results[row.name] = Result(NOT_RUN, str(failure))
+    return results
+
+
+def judge(mutant: Mutant, result: Result) -> str:
+    """What is wrong with what a row has said; nothing if it has found the mutant."""
+    if result.verdict == mutant.verdict:
+        return ""
+    if result.verdict == KEPT:
+        return SURVIVED
+    return "could not be run" if result.verdict == NOT_RUN else f"is not {mutant.verdict} but {result.verdict}"
+
+
+Line = tuple[Mutant, str, Result]
+"""A mutant, a row, and what that said."""
+
+
+def run(
+    mutants: Sequence[Mutant], make: Callable[[Mutant], None], attempt: Callable[[Mutant], Mapping[str, Result]]
+) -> tuple[list[Line], list[str]]:
+    """Make each mutant and try its rows: the lines of the table, and what was wrong."""
+    lines: list[Line] = []
+    problems: list[str] = []
+
+    def failed(mutant: Mutant, what: str, why: object) -> None:
+        lines.extend((mutant, row, Result(what, "")) for row in mutant.rows)
+        problems.append(f"{mutant.name} {what}: {why}")
+
+    for mutant in mutants:
+        try:
+            mutant.apply((paths.LINUX / mutant.place()).read_text())
+        except (Failure, OSError) as failure:
+            failed(mutant, NOT_APPLIED, failure)
+            continue
+        try:
+            make(mutant)
+        except Failure as failure:
+            failed(mutant, NOT_BUILT, failure)
+            continue
+        results = attempt(mutant)
+        for row in mutant.rows:
+            result = results.get(row, Result(NOT_RUN, "nothing was told of it"))
+            lines.append((mutant, row, result))
+            if wrong := judge(mutant, result):
+                problems.append(f"{mutant.name}: {row} {wrong}: {result.figures}")
+    return lines, problems
+
+
+def show(console: Console, lines: Sequence[Line]) -> None:
+    """Print the table."""
+    shown = Table(box=box.SIMPLE_HEAD, show_lines=True)
+    for heading in ("mutant", "rule", "row", "said"):
+        shown.add_column(heading)
+    for mutant, row, result in lines:
+        said = f"{result.verdict}: {result.figures}" if result.figures else result.verdict
+        shown.add_row(mutant.name, mutant.rule, row, said, style="bold red" if judge(mutant, result) else None)
+    console.print(shown)
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants or rows like walk_* only")
+    parser.add_argument("--list", action="store_true", help="say what mutants there are, and what has none")
+    options = parser.parse_args(arguments)
+    rows = conformance.find_rows()
+    listed = read(rows=[row.name for row in rows])
+    wanted = options.only or ["*"]
+    mutants = choose(listed.mutants.values(), wanted)
+    if options.list:
+        for mutant in mutants:
+            print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.rows)}")
+        for row, waits_for in listed.open.items():
+            print(f"open: {row}: {waits_for}")
+        return 0
+    if not mutants:
+        raise Failure(f"no mutant matches {' '.join(wanted)}; --list has them all")
+    machine.polite()
+    with steps.only_one("kernel"):
+        tree = kernel.prepare()
+        kernel.configure(tree, KERNEL)
+    boots = emulated.Boots()
+    lines, problems = run(mutants, lambda mutant: build(mutant, tree), lambda mutant: try_rows(mutant, boots))
+    if not options.only:
+        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, listed)]
+    show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), lines)
+    for problem in problems:
+        print(f"failed: {problem}", flush=True)
+    print(f"{sum(not judge(mutant, result) for mutant, _, result in lines)} of {len(lines)} found; {len(listed.open)} open")
+    if boots.deaths:
+        print(f"QEMU died in {boots.told()}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

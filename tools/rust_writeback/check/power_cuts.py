@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Cut the power of a guest that writes, and look whether all that fsync promised is there.
+
+The load and the check are tools/guest/power_cuts.py. Each boot checks what the one
+before left behind and then writes until QEMU is killed, at a moment that chance has
+chosen. What was acknowledged is a folder on the host, which outlives QEMU. A message
+that is lost with the guest makes the check weaker by a sync; what has arrived was
+said after the fsync returned, which the drive had answered. So no cut can be blamed
+for what was never promised. A cut counts only if the guest had acknowledged something,
+its counter of DONTCACHE pages had moved, and its drive held what was not flushed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from .. import paths
+from ..errors import Failure
+from ..vm import emulated
+from ..vm.torn_drive import Drive
+from . import guest_tests
+from .guest_tests import Counts
+
+SCRIPT = paths.TOOLS / "guest" / "power_cuts.py"
+LIB = paths.TOOLS / "guest" / "lib"
+KINDS = ("xfs", "ext4", "nfs")
+SIZE = 320 << 20
+"""There is no xfs below 300 MiB."""
+SHORTEST, LONGEST = 0.5, 5.0
+"""Seconds of load before a cut."""
+PATIENCE = 180.0
+"""Seconds after which a load that cannot be cut is a failure."""
+
+# QEMU's NVMe takes FUA and forgets it; virtio-blk does not offer it, and the kernel
+# flushes in its place. The root is the first of its kind.
+NODE = "/dev/vdb"
+
+
+class PowerCut(Exception):
+    """Ends a boot where it is."""
+
+
+@dataclass
+class Watch:
+    """What the guest tells, and when its time is over."""
+
+    drive: Drive
+    acknowledged: Path
+    moment: float
+    """Seconds of load until the cut."""
+
+    checked: int = 0
+    counted: int = 0
+    text: bytearray = field(default_factory=bytearray)
+    _line: bytes = b""
+    _began: float | None = None
+
+    def take(self, data: bytes) -> None:
+        """Hear the guest; PowerCut when the moment has come."""
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            match line.split():
+                case [b"checked", number]:
+                    self.checked = int(number)
+                case [b"load", counted, taint]:
+                    self._under_load(int(counted), int(taint))
+                case _:
+                    self.text += line + b"\n"
+
+    def _under_load(self, counted: int, taint: int) -> None:
+        if taint & emulated.TAINT_WARN:
+            raise Failure("the kernel warned under the load; see the newest log in build/log")
+        self.counted = max(self.counted, counted)
+        now = time.monotonic()
+        self._began = self._began or now
+        if now - self._began < self.moment:
+            return
+        if self.counted and self.syncs() and self.drive.try_off():
+            raise PowerCut
+        if now - self._began > PATIENCE:
+            state = f"{self.syncs()} syncs, the counter at {self.counted}, nothing in flight"
+            raise Failure(f"no load to cut after {PATIENCE:.0f} s: {state}")
+
+    def near_load(self) -> bool:
+        """May the writers of this boot have begun? Then a check by another could not tell what is right."""
+        return bool(self.checked) or self.acknowledged.exists()
+
+    def syncs(self) -> int:
+        """How often the writers of this boot have acknowledged."""
+        return sum(1 for _ in self.acknowledged.glob("*/*"))
+
+
+def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> Counts:
+    """A file system that loses its power again and again."""
+    counts = Counts()
+    chance = random.Random(f"{kind} {seed}")
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=paths.BUILD) as name, Drive(SIZE, Path(name)) as drive:
+        share = Path(name) / "share"
+        shutil.copytree(guest_tests.TESTS, share, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(SCRIPT, share)
+        shutil.copytree(LIB, share / LIB.name, ignore=shutil.ignore_patterns("__pycache__"))
+        where = f"{kind} on {core}, seed {seed}"
+        told = ""
+        for number in range(cuts + 1):
+            watch = Watch(drive, share / "acknowledged" / f"{seed}.{number}", chance.uniform(SHORTEST, LONGEST))
+            words = f"{seed} {number} {cuts}"
+            boot = partial(_boot, kind=kind, core=core, words=words, share=share, kernel=kernel)
+            try:
+                watch, ended = _boot_until(watch, boot, counts.boots)
+            except Failure as failure:
+                counts.fail(f"power cuts: {where}, boot {number}: {failure}")
+                break
+            if number:
+                if not watch.checked:
+                    counts.fail(f"power cuts: {where}, cut {number}: {_last_line(watch.text)}")
+                    break
+                print(f"power cuts: {where}, cut {number}: {told}, {watch.checked >> 10} KiB found", flush=True)
+                counts.passed += 1
+            if ended is not None and (ended or number < cuts):
+                counts.fail(f"power cuts: {where}, boot {number}: ended with {ended}: {_last_line(watch.text)}")
+                break
+            syncs = watch.syncs()
+            held, lost = drive.forget(chance)
+            told = f"{syncs} syncs in {watch.moment:.1f} s, {lost} of {held} unflushed sectors lost"
+    return counts
+
+
+def _boot_until(watch: Watch, boot: Callable[[Watch], int | None], boots: emulated.Boots) -> tuple[Watch, int | None]:
+    """Boot with a drive that is plugged in anew, until QEMU does not die before the load.
+
+    Under load its death is a failure: it is not a cut, and what it leaves behind is not what the next try checks.
+    """
+    while True:
+        try:
+            ended = boot(watch)
+        except emulated.VmFailure as failure:
+            if watch.near_load():
+                raise
+            boots.over(failure)
+            watch = Watch(watch.drive, watch.acknowledged, watch.moment)
+        else:
+            boots.over()
+            return watch, ended
+
+
+def _boot(watch: Watch, kind: str, core: str, words: str, share: Path, kernel: Path | None) -> int | None:
+    """One boot; None when the power was cut, otherwise the status of the script."""
+    with watch.drive.plugged_in() as file:
+        backend = f"if=none,id=cut,format=raw,cache=writeback,file={file}"
+        devices = ("-drive", backend, "-device", "virtio-blk-pci,drive=cut")
+        options = emulated.VmOptions(core=core, mem="768M", nvme=None, share=share, devices=devices, kernel=kernel)
+        command = f"NVME={NODE} exec python3 -B /share/{SCRIPT.name} {kind} {words}"
+        try:
+            result = emulated.run(options, [command], stdout=watch.take)
+        except PowerCut:
+            return None
+    watch.text += result.stderr
+    if result.warned:
+        raise Failure(f"the kernel complained; see {result.console}")
+    return result.status
+
+
+def _last_line(text: bytes) -> str:
+    lines = text.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "nothing was told"
+
+
+def run(cuts: int = 6, core: str = "rust", seed: int | None = None, kernel: Path | None = None) -> Counts:
+    """So many cuts or a few more, as many of each kind; each is a case. Of this kernel, if one is named."""
+    if seed is None:
+        seed = random.SystemRandom().randrange(1 << 32)
+    counts = Counts()
+    for kind in KINDS:
+        counts.add(_chain(kind, -(-cuts // len(KINDS)), core, seed, kernel))
+    return counts
+
+
+def main(arguments: list[str]) -> int:
+    """python3 -m rust_writeback.check.power_cuts [--cuts 50] [--core rust|c] [--seed N]"""
+    parser = argparse.ArgumentParser(prog="power-cuts", description=__doc__)
+    parser.add_argument("--cuts", type=int, default=50, help="how many times the power goes")
+    parser.add_argument("--core", choices=("rust", "c"), default="rust", help="which core does the work")
+    parser.add_argument("--seed", type=int, help="what the load writes, and what the drive loses")
+    known = parser.parse_args(arguments)
+    counts = run(known.cuts, known.core, known.seed)
+    for problem in counts.problems:
+        print(f"failed: {problem}")
+    print(f"{counts.passed} passed, {counts.failed} failed", flush=True)
+    return 1 if counts.failed or counts.passed < known.cuts else 0
+
+
+if __name__ == "__main__":
+    from ..errors import run_main
+
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

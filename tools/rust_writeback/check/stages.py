@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make test: all that is tested, from the quickest to the slowest, and one sum.
+
+The last line is the sum. A stage that breaks down counts as a failure and does
+not keep the others from running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+from ..build import arm64, kernel
+from ..build.variants import MEASURED, SANITIZERS, Variant, sanitizer
+from ..errors import Failure
+from ..vm.options import CORES
+from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, power_cuts, unchanged
+from .guest_tests import Counts
+
+Verdicts = list[tuple[str, str | None]]
+Stage = tuple[str, Callable[[], Counts]]
+
+
+def of_verdicts(title: str, verdicts: Verdicts) -> Counts:
+    """Counts of named verdicts, each with what is wrong or None."""
+    counts = Counts()
+    for name, wrong in verdicts:
+        print(f"{title}: {name}: {wrong or 'ok'}", flush=True)
+        if wrong is None:
+            counts.passed += 1
+        else:
+            counts.fail(f"{title}: {name}: {wrong}")
+    return counts
+
+
+def _lint() -> Counts:
+    return of_verdicts("lint", [(name, None if clean else "not clean") for name, clean in lint.run()])
+
+
+def _kernel(variant: Variant = MEASURED) -> Counts:
+    kernel.ensure(variant)
+    return Counts(passed=1)
+
+
+def sanitized(variant: Variant, names: Sequence[str] = (), cores: Sequence[str] = CORES) -> list[Stage]:
+    """Build the sanitizer's kernel and run guest tests on it."""
+    return [
+        (f"kernel with {variant.name}", lambda: _kernel(variant)),
+        (f"guest tests with {variant.name}", lambda: guest_tests.run(names, cores, variant)),
+    ]
+
+
+REFERENCE = ("bad_input", "block_device", "buffer_walk", "dontcache_write")
+"""The guest tests for the C core: of the bodies that our hooks stand in. CI has no time for all of them."""
+
+LOCKING = ("buffer_walk_races", "dontcache_devices", "writeback_policy")
+"""The guest tests in which most locks meet. All of them would take too long on that kernel for CI."""
+
+STAGES: list[Stage] = [
+    ("tests of the pure core", host_tests.cargo),
+    ("models of the protocols", lambda: host_tests.cargo(loom=True)),
+    ("kernel", _kernel),
+    ("tests of the tools", host_tests.pytest),
+    ("lint", _lint),
+    ("misuse that must not compile", lambda: of_verdicts("compile-fail", compile_fail.run())),
+    ("hooks that must leave no trace", lambda: of_verdicts("unchanged", unchanged.run())),
+    ("objects for arm64", arm64.run),
+    ("KUnit", kunit.run),
+    ("guest tests", lambda: guest_tests.run(cores=("rust",))),
+    ("guest tests on the C core", lambda: guest_tests.run(REFERENCE, ("c",))),
+    ("power cuts", power_cuts.run),
+    ("what DONTCACHE promises", conformance.short),
+    *sanitized(SANITIZERS["lockdep"], LOCKING, ("rust",)),
+]
+
+
+def run_stage(name: str, stage: Callable[[], Counts]) -> Counts:
+    """Run one stage; whatever stops it is a failure of that stage."""
+    print(f"== {name}", flush=True)
+    start = time.monotonic()
+    try:
+        counts = stage()
+        if not counts.passed and not counts.failed and not counts.skipped:
+            counts.fail(f"{name}: ran no test")
+    except Failure as failure:
+        counts = Counts()
+        counts.fail(f"{name}: {failure}")
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, AssertionError) as error:
+        traceback.print_exc()
+        counts = Counts()
+        counts.fail(f"{name}: broke down: {error}")
+    took = time.monotonic() - start
+    print(f"== {name}: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped in {took:.0f} s", flush=True)
+    return counts
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    parser = argparse.ArgumentParser(prog="rust_writeback test", description=__doc__)
+    parser.add_argument("--sanitize", metavar="NAME", help="only guest tests, on the kernel of this sanitizer")
+    known = parser.parse_args(arguments)
+    stages = STAGES
+    if known.sanitize is not None:
+        stages = sanitized(sanitizer(known.sanitize))
+        print("== the guest tests alone: nothing else depends on the sanitizer's kernel", flush=True)
+    total = Counts()
+    for name, stage in stages:
+        total.add(run_stage(name, stage))
+    for problem in total.problems:
+        print(f"failed: {problem}")
+    if total.boots.deaths:
+        print(f"QEMU died in {total.boots.told()}")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
+    return 1 if total.failed or not total.passed else 0

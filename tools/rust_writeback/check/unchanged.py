@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""With CONFIG_RUST_WRITEBACK=n every hooked C file compiles to the code that it had before.
+
+The hooked file and its pristine original are compiled with the same command line and the same line
+numbers, and their code is compared: the bytes of every text section, and what its relocations refer
+to. Strings live in other sections and may differ.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from ..build.kernel import COMPILER
+from ..errors import Failure
+from ..paths import BUILD
+
+TREE = BUILD / "linux"
+ORIGINALS = BUILD / "linux.orig"
+OUT = BUILD / "unchanged"
+
+
+def make(*arguments: str) -> None:
+    command = ["make", "-s", "-C", str(TREE), f"O={OUT}", "LLVM=1", f"CC={COMPILER}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"{' '.join(arguments)} does not build: {done.stderr.strip()[-300:]}")
+
+
+def configure(config: Path) -> None:
+    """The configuration of the virtual machine's kernel, without any Rust."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(config, OUT / ".config")
+    script = TREE / "scripts" / "config"
+    subprocess.run([script, "--file", OUT / ".config", "-d", "RUST"], check=True)
+    make("olddefconfig")
+    if "CONFIG_RUST_WRITEBACK=y" in (OUT / ".config").read_text():
+        raise Failure("CONFIG_RUST_WRITEBACK cannot be turned off; look at its Kconfig")
+
+
+def code(object_file: Path) -> str:
+    """The text sections of an object file and the symbols that they refer to."""
+    out = subprocess.run(
+        ["llvm-objdump", "-d", "-r", "--no-leading-addr", "--section=.text", "--section=.init.text",
+         "--section=.exit.text", "--section=.noinstr.text", object_file],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    lines = out.splitlines()[3:]
+    # Offsets into tables of strings and bugs follow the line numbers and the strings.
+    return "\n".join(re.sub(r"(\.(?:rodata|data|bss|L)[\w.$]*)[+-]0x[0-9a-f]+", r"\1", line) for line in lines)
+
+
+def renumbered(hooked: list[str], original: list[str]) -> str:
+    """The hooked source, whose lines bear the original's numbers: some of the code holds them."""
+    lines: list[str] = []
+    for tag, start, end, hooked_start, hooked_end in SequenceMatcher(None, original, hooked, False).get_opcodes():
+        lines += hooked[hooked_start:hooked_end]
+        if tag != "equal":
+            lines.append(f"#line {end + 1}")
+    return "\n".join(lines) + "\n"
+
+
+def compiled(name: str, source: Path, includes: str) -> Path:
+    """Compiles a source in the place of this hooked file, as the build does it."""
+    place, object_file = Path(name), source.with_suffix(".o")
+    saved = (OUT / place.parent / f".{place.stem}.o.cmd").read_text().splitlines()[0]
+    match = re.match(r"savedcmd_\S+ := (.*)$", saved)
+    if match is None:
+        raise Failure(f"no command was saved for {name}")
+    # The compiler, and objtool on what it made.
+    words = [word for word in match.group(1).split() if not word.startswith("-Wp,-MMD")]
+    words = [str(object_file) if word == str(place.with_suffix(".o")) else word for word in words]
+    first = next(index for index, word in enumerate(words) if word.startswith("-I"))
+    words.insert(first, f"{includes} -iquote {TREE / place.parent}")
+    words = [word.replace(str(TREE / place), str(source)) for word in words]
+    done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"{source} does not build: {done.stderr.strip()[-300:]}")
+    return object_file
+
+
+def both(name: str) -> tuple[str, str]:
+    """The code of a hooked file, and that of its original."""
+    hooked, original = TREE / name, ORIGINALS / name
+    stem = OUT / Path(name).with_suffix("")
+    sources = stem.with_name(f"{stem.name}-hooked.c"), stem.with_name(f"{stem.name}-original.c")
+    sources[0].write_text(renumbered(hooked.read_text().splitlines(), original.read_text().splitlines()))
+    sources[1].write_text(original.read_text())
+    return code(compiled(name, sources[0], "")), code(compiled(name, sources[1], f"-I{ORIGINALS / 'include'}"))
+
+
+def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
+    """Each hooked C file with what is wrong with its code, or None."""
+    names = [str(path.relative_to(ORIGINALS)) for path in sorted(ORIGINALS.rglob("*.c"))]
+    names = [name for name in names if not name.startswith("rust/")]
+    if not names:
+        raise Failure(f"no hooked C file in {ORIGINALS}; run `make kernel` first")
+    configure(config)
+    make(*[str(Path(name).with_suffix(".o")) for name in names])
+    verdicts: list[tuple[str, str | None]] = []
+    for name in names:
+        hooked, original = both(name)
+        if len(original) < 10000:
+            raise Failure(f"the original of {name} has next to no code; the comparison is void")
+        verdicts.append((name, None if hooked == original else "the code differs from the original"))
+    return verdicts

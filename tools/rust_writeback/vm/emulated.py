@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The virtual machine: boot the built kernel, run a command in it, hand back what came of it.
+
+    tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount]
+             [--nvme size=4G,bps=12M,iops=2000,queues=1] [--share DIR]
+             [--append 'kernel parameters'] [-- CMD ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from .. import paths
+from ..errors import Failure, no_room, run_main
+from . import accel, console, images, machine, qemu
+from .options import NvmeOptions, VmOptions, amount
+
+__all__ = ["Boots", "NvmeOptions", "VmFailure", "VmOptions", "VmResult", "from_scratch", "run"]
+
+STATUS = {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}
+TAINT_DIE, TAINT_WARN = 1 << 7, 1 << 9
+TRIAL_SECONDS = 25.0
+BOOT_SECONDS, BEAT_SECONDS = 120.0, 120.0
+ICOUNT_FACTOR = 5
+LOGS_KEPT = 200
+
+TRIES = 3
+"""How often what QEMU itself dies in is tried before it counts as a failure."""
+
+
+class VmFailure(Failure):
+    """The machine, not the command, went wrong. Last words are those of a QEMU that died, nobody else's."""
+
+    def __init__(self, kind: str, message: str, log: Path, last_words: str = "") -> None:
+        place = os.path.relpath(log, paths.PROJECT)
+        super().__init__(f"{message}; the console is in {place}", STATUS[kind])
+        self.kind = kind
+        self.console = log
+        self.last_words = last_words
+
+    @property
+    def qemu_died(self) -> bool:
+        """Was it QEMU itself, of its own assertion or another signal, while all was well in the guest?"""
+        return bool(self.last_words)
+
+
+@dataclass
+class Boots:
+    """How many boots there were, and in how many of them QEMU itself died. Only such a one is tried again."""
+
+    count: int = 0
+    deaths: int = 0
+    _in_a_row: int = 0
+
+    def went_on(self) -> None:
+        """Something has come to its end: only what comes next can be tried in vain."""
+        self._in_a_row = 0
+
+    def over(self, failure: VmFailure | None = None, left: bool = True) -> None:
+        """Count a boot. What was not QEMU's own death is raised, and so is one too many; a line tells of the others.
+
+        With nothing left to do there is no other try, and so never one too many.
+        """
+        self.count += 1
+        if failure is None:
+            self.went_on()
+            return
+        if not failure.qemu_died:
+            raise failure
+        self.deaths += 1
+        self._in_a_row += 1
+        if not left:
+            then = "all was done"
+        elif self._in_a_row < TRIES:
+            then = f"trying again, {self._in_a_row + 1} of {TRIES}"
+        else:
+            message = f"QEMU died {TRIES} times in a row: {failure.last_words}"
+            raise VmFailure(failure.kind, message, failure.console, failure.last_words) from failure
+        print(f"QEMU died ({failure.last_words}); {then}", file=sys.stderr, flush=True)
+
+    def add(self, other: Boots) -> None:
+        """Take in the boots of another part of the run."""
+        self.count += other.count
+        self.deaths += other.deaths
+
+    def told(self) -> str:
+        """In how many of them QEMU died, for a summary."""
+        return f"{self.deaths} of {self.count} boots"
+
+
+def from_scratch(_failure: VmFailure) -> None:
+    """What to do before another try, for a caller who kept nothing of the one before."""
+
+
+@dataclass(frozen=True)
+class VmResult:
+    """What a command gave back, and what proves where it ran."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    console: Path
+    accel: str
+    qemu_command: list[str]
+    qemu_version: str
+    core: str
+    kernel: str
+    taint: int
+    warned: bool
+    boot_seconds: float
+    complaint: str = ""
+    """The first line in which the kernel complained."""
+    deaths: int = 0
+    """How many QEMUs died before this one came through."""
+
+
+def run(
+    options: VmOptions,
+    command: list[str],
+    stdout: machine.Sink | None = None,
+    stderr: machine.Sink | None = None,
+    again: Callable[[VmFailure], None] | None = None,
+) -> VmResult:
+    """Boot, run the command (one word is given to a shell) and wait for its end.
+
+    Output goes to the sinks, or into the result where there is none. Without a
+    command there is a shell on the terminal. When QEMU itself has died, again is
+    called, so that the sinks can forget what came, and all of it is tried anew;
+    without it nothing is. What the guest died of never is.
+    """
+    options.check()
+    if not options.image.exists():
+        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel")
+    images.ensure(whole=options.icount)
+    chosen = "icount" if options.icount else options.accel or accel.choose(lambda: _trial(options.kernel))
+    result = _boot_until(again, lambda: _boot(options, chosen, command, stdout, stderr))
+    if not options.icount and not options.accel:
+        accel.remember(chosen)
+    return result
+
+
+def _boot_until(again: Callable[[VmFailure], None] | None, boot: Callable[[], VmResult]) -> VmResult:
+    """Boot until QEMU lives through it, or has died too often."""
+    boots = Boots()
+    while True:
+        try:
+            return replace(boot(), deaths=boots.deaths)
+        except VmFailure as failure:
+            if again is None:
+                raise
+            boots.over(failure)
+            again(failure)
+
+
+def _trial(kernel: Path | None) -> bool:
+    """Does the built kernel come up under KVM?"""
+    options = VmOptions(smp=2, mem="512M", nvme=None, check_core=False, kernel=kernel)
+    with contextlib.suppress(VmFailure):
+        return _boot(options, "kvm", ["true"], limit=TRIAL_SECONDS).status == 0
+    return False
+
+
+def _boot(
+    options: VmOptions,
+    chosen: str,
+    command: list[str],
+    stdout: machine.Sink | None = None,
+    stderr: machine.Sink | None = None,
+    limit: float | None = None,
+) -> VmResult:
+    collected = {"stdout": bytearray(), "stderr": bytearray()}
+    sinks = {"stdout": stdout or collected["stdout"].extend, "stderr": stderr or collected["stderr"].extend}
+    factor = ICOUNT_FACTOR if options.icount else 1
+    log = _new_log()
+    with contextlib.ExitStack() as stack:
+        qemus = stack.enter_context(
+            machine.Machine(sinks, limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor)
+        )
+        initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
+        terminal = not command
+        environment = qemu.environment(options) | (_terminal_size() if terminal else {})
+        images.write_initramfs(initramfs, command, environment, options.icount, options.programs)
+        drive = stack.enter_context(_drive(options.nvme)) if options.nvme else None
+        ports = {name: qemus.descriptor(name) for name in qemu.PORTS}
+        wires = qemu.Wires(initramfs.fileno(), ports, qemus.descriptor("monitor"), drive, log, terminal)
+        arguments = qemu.command(options, chosen, wires)
+        if terminal:
+            stack.enter_context(_restored_terminal())
+        inherited = [initramfs.fileno(), *([drive] if drive is not None else [])]
+        qemus.start(arguments, inherited, terminal)
+        story = qemus.run()
+    text = log.read_text(errors="replace")
+    _judge(options, story, text, log, limit or BEAT_SECONDS * factor)
+    assert story.status is not None
+    complaint = console.warning(text) or ("it is tainted by a warning" if story.taint & TAINT_WARN else "")
+    return VmResult(
+        status=story.status,
+        stdout=bytes(collected["stdout"]),
+        stderr=bytes(collected["stderr"]),
+        console=log,
+        accel=chosen,
+        qemu_command=arguments,
+        qemu_version=qemu.version(),
+        core=story.core,
+        kernel=story.kernel,
+        taint=story.taint,
+        warned=bool(complaint),
+        boot_seconds=story.boot_seconds or 0.0,
+        complaint=complaint,
+    )
+
+
+def _judge(options: VmOptions, story: machine.Story, text: str, log: Path, limit: float) -> None:
+    """Raise unless the run came through: silence about the end is never a success."""
+
+    def fail(kind: str, message: str, last_words: str = "") -> NoReturn:
+        raise VmFailure(kind, message, log, last_words)
+
+    if story.refused:
+        has = "has no writeback core" if story.core == "none" else f"runs the {story.core} core"
+        raise Failure(f"the kernel {has}, not the {options.core} core that was asked for; rebuild it with: make kernel")
+    if machine.NO_ROOM in story.events:
+        raise Failure(no_room(paths.BUILD.relative_to(paths.PROJECT)))
+    found = console.classify(text)
+    if story.silent and machine.PANICKED not in story.events:
+        fail("hang", f"the guest hung: PID 1 was silent for {limit:.0f} seconds")
+    if found:
+        verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
+        fail(found[0], f"the guest {verb}: {found[1]}")
+    if story.taint & TAINT_DIE:
+        fail("oops", "the guest oopsed: its kernel is tainted by a death")
+    panicked = machine.PANICKED in story.events
+    if story.returncode is not None and story.returncode < 0 and not panicked:
+        # Then some of the output is missing, even if the status came. A complaint of the kernel is not passed over.
+        words = qemu.last_words(story.qemu_stderr, story.returncode)
+        complaint = console.warning(text)
+        if complaint:
+            fail("qemu", f"QEMU died: {words}, after the kernel had complained: {complaint}")
+        fail("qemu", f"QEMU died: {words}", words)
+    if story.status is not None:
+        return
+    if panicked:
+        fail("panic", "the guest panicked without a word")
+    if story.returncode:
+        fail("qemu", qemu.explain(story.qemu_stderr, story.returncode))
+    fail("qemu", "the guest went off before the command's status came")
+
+
+@contextlib.contextmanager
+def _drive(options: NvmeOptions) -> Iterator[int]:
+    """The test drive: a file without a name, so that nothing is left to delete."""
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=paths.BUILD) as file:
+        file.truncate(amount(options.size))
+        yield file.fileno()
+
+
+def _new_log() -> Path:
+    """A fresh console log; the oldest of too many go."""
+    paths.LOG.mkdir(parents=True, exist_ok=True)
+    for old in sorted(paths.LOG.glob("vm-*.log"))[:-LOGS_KEPT]:
+        old.unlink(missing_ok=True)
+    prefix = time.strftime("vm-%Y%m%d-%H%M%S-")
+    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".log", dir=paths.LOG)
+    os.close(descriptor)
+    os.chmod(name, 0o644)
+    return Path(name)
+
+
+def _terminal_size() -> dict[str, str]:
+    size = shutil.get_terminal_size()
+    return {"LINES": str(size.lines), "COLUMNS": str(size.columns), "TERM": os.environ.get("TERM", "linux")}
+
+
+@contextlib.contextmanager
+def _restored_terminal() -> Iterator[None]:
+    """QEMU makes the terminal raw; make it as it was, even if QEMU was killed."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A mistake on the command line is told in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        usage = " ".join(self.format_usage().split()).removeprefix("usage: ")
+        raise Failure(f"{message}; allowed: {usage}", 2)
+
+
+def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
+    parser = _Parser(prog="tools/vm", allow_abbrev=False, description="Boot the built kernel and run CMD in it as root.")
+    parser.usage = (
+        "tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount] [--nvme size=4G,bps=12M,iops=2000,queues=1]"
+        " [--share DIR] [--append 'kernel parameters'] [-- CMD ...]"
+    )
+    parser.add_argument("--core", default="rust", help="which core does the work: rust (the default) or c")
+    parser.add_argument("--smp", type=int, default=2, help="how many CPUs")
+    parser.add_argument("--mem", default="2G", help="how much memory")
+    parser.add_argument("--icount", action="store_true", help="count time in instructions; a run repeats exactly")
+    parser.add_argument("--nvme", help="the test drive, $NVME in the guest (with --icount only if this is given)")
+    parser.add_argument("--share", help="a folder that the guest sees as /share")
+    parser.add_argument("--append", default="", help="more kernel parameters")
+    command: list[str] = []
+    if "--" in arguments:
+        cut = arguments.index("--")
+        arguments, command = arguments[:cut], arguments[cut + 1 :]
+        if not command:
+            raise Failure("no command after --; give one, or leave the -- out to get a shell", 2)
+    known = parser.parse_args(arguments)
+    # A drive answers when the host likes, after which no run under icount is like another.
+    drive = None if known.icount and known.nvme is None else NvmeOptions.parse(known.nvme or "")
+    options = VmOptions(
+        core=known.core,
+        smp=known.smp,
+        mem=known.mem,
+        icount=known.icount,
+        nvme=drive,
+        share=paths.SHARE if known.share is not None else None,
+        append=known.append,
+    )
+    options.check()
+    return options, command
+
+
+def main(arguments: list[str]) -> int:
+    """Run tools/vm's command line; the status is the command's, or says what failed."""
+    machine.polite()
+    options, command = _parse(arguments)
+    try:
+        result = run(options, command, machine.write_all(1), machine.write_all(2))
+    except VmFailure as failure:
+        print(console.tail(failure.console.read_text(errors="replace")), file=sys.stderr)
+        raise
+    except BrokenPipeError:
+        return 141
+    if result.warned:
+        place = os.path.relpath(result.console, paths.PROJECT)
+        print(f"warning: the kernel complained: {result.complaint}; see {place}", file=sys.stderr)
+    return result.status
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

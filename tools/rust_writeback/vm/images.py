@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the guest runs on: packages of the build root, copied into an image.
+
+The root file system is an ext4 image that several guests may share, for they
+only read it. Every boot adds a small initramfs with PID 1 and the command. Under
+icount the whole root comes as an initramfs instead, because a disk's answers
+come from the host, at times that differ from run to run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+from .. import paths, steps
+from ..build import archive
+from ..build.archive import Entry
+from ..errors import Failure
+
+IMAGE = paths.BUILD / "guest.img"
+ARCHIVE = paths.BUILD / "guest.cpio"
+INIT = paths.BUILD / "guest-init"
+INIT_SOURCE = paths.TOOLS / "guest" / "init.c"
+LOAD = paths.BUILD / "bin" / "load"
+LOAD_SOURCE = paths.TOOLS / "guest" / "load.c"
+
+PACKAGES = """
+    bash coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
+    libc-bin liburing2 mawk mount procps python3 sed tar util-linux xfsprogs
+""".split()
+"""What commands in the guest may rely on, where the build root has it."""
+
+LEAVE_OUT = re.compile(
+    r"""/usr/share/(doc|man|info|locale|lintian|bash-completion|bug|menu|doc-base|i18n|zsh|pixmaps|applications)(/|$)
+    | /usr/lib/(systemd|udev|tmpfiles\.d|sysusers\.d|valgrind|debug)(/|$)
+    | /usr/lib/x86_64-linux-gnu/(gconv|perl|perl-base)(/|$)
+    | /usr/lib/python3\.\d+/(ensurepip|idlelib|turtledemo|lib2to3|pydoc_data)(/|$)
+    | /usr/share/perl | /usr/bin/perl | /etc/(systemd|init\.d|cron|default|pam\.d|apparmor)
+    """,
+    re.VERBOSE,
+)
+
+SHARE = "share"
+"""Where a guest finds a folder of the host, or the programs that are in its initramfs instead."""
+
+FOLDERS = "dev proc sys run tmp root mnt share var var/tmp etc usr usr/local usr/local/bin".split()
+UUID = "52555354-5752-4954-4542-41434b000000"
+
+
+def dependencies(wanted: Iterable[str]) -> dict[str, str]:
+    """The installed packages that these need, with themselves: name -> version."""
+    fields = "${db:Status-Abbrev}|${Package}|${Version}|${Provides}|${Depends}, ${Pre-Depends}\n"
+    output = subprocess.run(["dpkg-query", "-W", "-f", fields], check=True, capture_output=True, text=True).stdout
+    versions: dict[str, str] = {}
+    needs: dict[str, list[list[str]]] = {}
+    provider: dict[str, str] = {}
+    for line in output.splitlines():
+        status, name, version, provides, depends = line.split("|", 4)
+        if not status.startswith("ii"):
+            continue
+        versions[name] = version
+        for virtual in re.findall(r"[a-z0-9][a-z0-9.+-]+(?= *[(,]|$)", provides):
+            provider.setdefault(virtual, name)
+        needs[name] = [
+            [re.split(r"[ (:]", choice.strip())[0] for choice in clause.split("|")] for clause in depends.split(",")
+        ]
+    closure: dict[str, str] = {}
+    queue = [name for name in wanted if name in versions]
+    while queue:
+        name = queue.pop()
+        if name in closure:
+            continue
+        closure[name] = versions[name]
+        for choices in needs[name]:
+            found = [provider.get(c, c) if c not in versions else c for c in choices]
+            queue += [c for c in found if c in versions][:1]
+    return dict(sorted(closure.items()))
+
+
+def _canonical(path: str) -> str:
+    """The path with the links of its folder resolved: /bin/sh is /usr/bin/sh."""
+    folder, leaf = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), leaf)
+
+
+def _alternatives(names: set[str]) -> list[str]:
+    """The links that dpkg does not list, where they lead to something that is there."""
+    links = []
+    for record in sorted(Path("/var/lib/dpkg/alternatives").iterdir()):
+        choice = Path("/etc/alternatives") / record.name
+        link = record.read_text().splitlines()[1]
+        if os.path.realpath(choice) in names and os.path.islink(link):
+            links += [str(choice), _canonical(link)]
+    return links
+
+
+def _entry(name: str) -> Entry:
+    """A file as it is on disk, but compiled Python that never looks at its source again.
+
+    The image clamps the times that Python would compare, and to compile the
+    standard library anew at every start takes an emulated CPU seconds.
+    """
+    entry = archive.from_disk(name[1:], Path(name))
+    if not name.endswith(".pyc"):
+        return entry
+    content = entry.content()
+    unchecked = (1).to_bytes(4, "little")
+    return archive.file(entry.name, content[:4] + unchecked + content[8:])
+
+
+def files(packages: Iterable[str]) -> list[Entry]:
+    """All that goes into the root file system, parents first."""
+    output = subprocess.run(["dpkg-query", "-L", *packages], check=True, capture_output=True, text=True).stdout
+    names = set()
+    for line in output.splitlines():
+        if not line.startswith("/") or LEAVE_OUT.match(line):
+            continue
+        name = _canonical(line)
+        names.add(name)
+        if name.endswith(".py"):
+            folder, leaf = os.path.split(name)
+            names.update(str(path) for path in Path(folder, "__pycache__").glob(f"{leaf[:-3]}.cpython-*.pyc"))
+    names.update(_alternatives(names))
+    names.update(["/etc/passwd", "/etc/group", "/etc/ld.so.cache", "/etc/nsswitch.conf"])
+    names.update(["/bin", "/sbin", "/lib", "/lib64"])
+    entries = {name: archive.folder(name, 0o1777 if name.endswith("tmp") else 0o755) for name in FOLDERS}
+    for name in names:
+        while name != "/":
+            with contextlib.suppress(FileNotFoundError):
+                entries.setdefault(name[1:], _entry(name))
+            name = os.path.dirname(name)
+    entries["usr/local/bin/load"] = archive.file("usr/local/bin/load", LOAD, 0o755)
+    entries["etc/hostname"] = archive.file("etc/hostname", b"guest\n")
+    entries["etc/hosts"] = archive.file("etc/hosts", b"127.0.0.1 localhost guest\n")
+    entries["etc/mtab"] = Entry("etc/mtab", stat.S_IFLNK | 0o777, target="/proc/self/mounts")
+    regular = (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK)
+    return [entry for _, entry in sorted(entries.items()) if stat.S_IFMT(entry.mode) in regular]
+
+
+def _size(entries: Iterable[Entry]) -> int:
+    """The bytes of an ext4 image that holds the entries: whole blocks, inodes, some slack."""
+    blocks = 0
+    for entry in entries:
+        size = entry.source.stat().st_size if isinstance(entry.source, Path) else len(entry.content())
+        blocks += 2 + size // 4096
+    return (blocks * 21 // 20 * 4096 + (8 << 20)) & ~0xFFFFF
+
+
+def make_image(entries: list[Entry], image: Path) -> None:
+    """Write an ext4 image without mounting anything; it appears whole or not at all."""
+    steps.need_room(image.parent, 1, "the guest's image")
+    part = image.with_name(f".{image.name}.part")
+    part.unlink(missing_ok=True)
+    command = ["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", str(len(entries) + 64)]
+    command += ["-O", "^has_journal,^resize_inode", "-U", UUID, "-E", f"hash_seed={UUID},root_owner=0:0"]
+    command += ["-d", "-", str(part), f"{_size(entries) >> 10}k"]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(archive.EPOCH)}
+    try:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+            assert process.stdin and process.stderr
+            with contextlib.suppress(BrokenPipeError):
+                archive.write_tar(entries, process.stdin)
+                process.stdin.close()
+            errors = process.stderr.read().decode(errors="replace").strip()
+        if process.returncode:
+            last = errors.splitlines()[-1] if errors else f"status {process.returncode}"
+            raise Failure(f"mke2fs could not make the guest's image: {last}; is there room on the disk?")
+        os.replace(part, image)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def make_archive(entries: list[Entry], path: Path) -> None:
+    """Write the same tree as an initramfs."""
+    steps.need_room(path.parent, 1, "the guest's initramfs")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as output:
+            archive.write_cpio(entries, output)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def compile_program(source: Path, program: Path, *libraries: str) -> None:
+    """Compile a program, static: it needs nothing of the guest's root file system."""
+    program.parent.mkdir(parents=True, exist_ok=True)
+    part = program.with_name(f".{program.name}.part")
+    command = ["clang", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-static", "-s"]
+    command += ["-o", str(part), str(source), *libraries]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise Failure(f"{source} does not compile; mend it:\n{result.stderr}")
+    os.replace(part, program)
+
+
+def ensure_programs() -> None:
+    """Make PID 1 and the program of loads, for a guest that has its root file system from elsewhere."""
+    with steps.only_one("guest"):
+        ensure_load()
+        _make_init()
+
+
+def _make_init() -> None:
+    steps.step("guest-init", steps.digest(INIT_SOURCE), [INIT], lambda: compile_program(INIT_SOURCE, INIT))
+
+
+def ensure_load() -> None:
+    """Make the program of loads that fio cannot say."""
+    steps.step("load", steps.digest(LOAD_SOURCE), [LOAD], lambda: compile_program(LOAD_SOURCE, LOAD))
+
+
+def ensure(whole: bool = False) -> None:
+    """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
+    with steps.only_one("guest"):
+        ensure_load()
+        _make_init()
+        packages = dependencies(PACKAGES)
+        key = steps.digest(repr(packages), Path(__file__), Path(archive.__file__), LOAD_SOURCE)
+        if whole:
+            steps.step("guest-archive", key, [ARCHIVE], lambda: make_archive(files(packages), ARCHIVE))
+        else:
+            steps.step("guest-image", key, [IMAGE], lambda: make_image(files(packages), IMAGE))
+
+
+def write_initramfs(
+    output: IO[bytes],
+    command: list[str],
+    environment: Mapping[str, str],
+    whole: bool,
+    programs: Iterable[Path] = (),
+) -> None:
+    """PID 1 with what it is to run, after the whole root if that is wanted."""
+    if whole:
+        with ARCHIVE.open("rb") as base:
+            while chunk := base.read(1 << 24):
+                output.write(chunk)
+    entries = [archive.file("init", INIT, 0o755)]
+    for program in programs:
+        alone = archive.file(f"{SHARE}/{program.name}", program, 0o755)
+        entries += archive.tree(program, SHARE) if program.is_dir() else [alone]
+    entries += [archive.file("command", b"".join(os.fsencode(word) + b"\0" for word in command))]
+    variables = sorted(f"{name}={value}" for name, value in environment.items())
+    entries += [archive.file("environment", b"".join(os.fsencode(line) + b"\0" for line in variables))]
+    archive.write_cpio(entries, output)
+    output.flush()

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The native machine: the kernel as a program of the build root, at the speed of the CPU.
+
+User-mode Linux needs neither KVM nor an emulator. Its root file system is the
+build root, which it sees through hostfs and cannot change: hostfs is mounted for
+reading, and so is all that its process sees of the host. What it writes goes to
+its own memory, and that ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from .. import paths, steps
+from ..build import config, kernel
+from ..errors import Failure
+from ..progress import Bar
+from ..run import must
+from . import console, images, machine
+from .emulated import TAINT_DIE, TAINT_WARN, VmFailure, VmResult
+from .options import CORES, amount
+
+OUT = paths.BUILD / "native"
+LINUX = paths.BUILD / "linux-native"
+CLOCK = paths.TOOLS / "config" / "native_clock.h"
+FRAGMENTS = [paths.TOOLS / "config" / f"{name}.config" for name in ("native", "writeback")]
+
+WHOLE_BUILD = 1300
+"""About the number of lines that make prints for a build from nothing."""
+
+MOST_CPUS = 8
+BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS = 60.0, 120.0, 3600.0
+
+PORTS = ("control", "stdout", "stderr")
+"""The serial lines, in their order; tools/guest/init.c has the same one."""
+
+KERNEL_PARAMETERS = (
+    "loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 sysctl.kernel.panic_on_rcu_stall=1"
+    " watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60"
+)
+"""A kernel that stops at its first mistake."""
+
+ENVIRONMENT = {
+    "PATH": f"{images.LOAD.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "TERM": "linux",
+    "VM_ROOT": "hostfs",
+}
+
+SPARE = 64 << 20
+"""Bytes that the memory's file system has besides."""
+
+ENCLOSED = """
+mount -o remount,bind,ro=recursive /
+mount -t tmpfs -o "mode=0700,size=$1,huge=within_size" tmpfs /tmp 2>/dev/null ||
+	mount -t tmpfs -o "mode=0700,size=$1" tmpfs /tmp
+shift
+ulimit -c 0
+cd /tmp
+TMPDIR=/tmp "$@" >&2 || exit $?
+"""
+"""All that the process sees becomes read-only but the memory of the machine.
+
+The shell stays: it is the init of a process namespace, so that nothing outlives
+it, and a kernel that panics kills itself, which an init cannot.
+"""
+
+
+WARM = """
+mount -o remount,size=100% /mnt
+megabytes=$(awk '/^MemAvailable/ { print int($2 / 1024) - 32 }' /proc/meminfo)
+if [ "$megabytes" -gt 0 ]; then
+	dd if=/dev/zero of=/mnt/warm bs=1M count="$megabytes" status=none
+	rm /mnt/warm
+fi
+mount -o remount,size=50% /mnt
+exec "$@"
+"""
+"""Has the host give all of the memory, which it does when it is first written to."""
+
+
+def _make(*arguments: str) -> list[str]:
+    """A make command; one file that only this architecture has gets our clock besides."""
+    return kernel.make("ARCH=um", f"CFLAGS_um_arch.o=-include {CLOCK}", *arguments, out=OUT)
+
+
+def configure(tree: str) -> None:
+    """Make the .config from the fragments and check it."""
+    result = OUT / ".config"
+    asked = config.merge(FRAGMENTS)
+
+    def merge() -> None:
+        fragment = OUT / "fragment.config"
+        steps.write_whole(fragment, config.render(asked))
+        command = _make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
+        what = "the native kernel's configuration"
+        must(command, paths.LOG / "config-native.log", what, kernel.make_environment())
+        config.check(asked, config.parse(result.read_text()))
+
+    steps.step("config-native", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS), [result], merge)
+
+
+def build(tree: str) -> None:
+    """Compile, incrementally, and put the program in its place."""
+
+    def compile_kernel() -> None:
+        fresh = not (OUT / "vmlinux").exists()
+        steps.need_room(paths.BUILD, 1.5 if fresh else 0.5, "the native kernel's objects")
+        steps.need_room(paths.CACHE, 1.0 if fresh else 0.1, "the compiler's cache")
+        log = paths.LOG / "kernel-native.log"
+        with Bar("building the native kernel", WHOLE_BUILD if fresh else None) as bar:
+
+            def count(line: str) -> None:
+                if re.match(r"  [A-Z]", line):
+                    bar.advance()
+
+            must(_make("linux"), log, "the native kernel's build", kernel.make_environment(), count)
+        steps.write_whole(LINUX, (OUT / "linux").read_bytes())
+        LINUX.chmod(0o755)
+
+    key = steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, OUT / ".config", CLOCK)
+    steps.step("kernel-native", key, [LINUX], compile_kernel)
+
+
+def ensure() -> None:
+    """Have build/linux-native match the sources."""
+    with steps.only_one("kernel"):
+        tree = kernel.prepare()
+        configure(tree)
+        build(tree)
+
+
+@dataclass(frozen=True)
+class Options:
+    """One boot."""
+
+    core: str = "rust"
+    mem: str = "1500M"
+    cpus: int = 1
+    append: str = ""
+    """more kernel parameters"""
+    limit: float = WHOLE_SECONDS
+    """seconds after which it has to be done"""
+    warm: bool = False
+    """Has all of its memory been used when the command begins? A first use takes the host a moment."""
+
+    def check(self) -> None:
+        """Refuse what cannot work, in one line that says what can."""
+        if self.core not in CORES:
+            raise Failure(f"unknown core {self.core}; the cores are rust and c", 2)
+        if not 1 <= self.cpus <= MOST_CPUS:
+            raise Failure(f"{self.cpus} CPUs: the native kernel takes 1 to {MOST_CPUS}", 2)
+        try:
+            memory = amount(self.mem)
+            if memory < 64 << 20:
+                raise ValueError
+        except ValueError:
+            raise Failure(f"{self.mem}: give the native machine's memory as 512M or 2G, at least 64M", 2) from None
+        there = available()
+        if memory + SPARE > there:
+            raise Failure(f"{self.mem} of memory: the host has {there >> 20}M left; give the native machine less", 2)
+
+
+def available() -> int:
+    """The bytes of memory that the host can give to a program."""
+    return int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
+
+
+def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[str]:
+    """The command line of the kernel; the numbers are file descriptors that it inherits."""
+    # What is read from a line is nothing. If it were the port, the kernel would hang up when we do.
+    lines = [f"ssl{number}=null,fd:{ports[name]}" for number, name in enumerate(PORTS)]
+    return [
+        str(LINUX),
+        f"mem={amount(options.mem) >> 20}M",
+        f"ncpus={options.cpus}",
+        "seccomp=on",
+        "uml_dir=/tmp/",
+        f"initrd=/proc/self/fd/{initramfs}",
+        "con0=null,fd:1",
+        *lines,
+        *KERNEL_PARAMETERS.split(),
+        f"rust_writeback.core={options.core}",
+        *options.append.split(),
+    ]
+
+
+def enclosed(options: Options, command: list[str], cpus: Sequence[int]) -> list[str]:
+    """A command in a process and mount namespace of its own, in which it can write to its memory only.
+
+    It runs on as many of the CPUs as it believes to have. The kernel and its programs are processes
+    that take turns: on CPUs apart each system call would wait for another CPU to wake up.
+    """
+    chosen = ["taskset", "--cpu-list", ",".join(map(str, cpus[-options.cpus :]))]
+    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return [*chosen, *alone, "sh", "-euc", ENCLOSED, "native", str(amount(options.mem) + SPARE), *command]
+
+
+def whole(options: Options, command: list[str]) -> list[str]:
+    """What PID 1 runs."""
+    if not options.warm:
+        return command
+    return ["sh", "-euc", WARM, "warm", *(command if len(command) > 1 else ["sh", "-c", *command])]
+
+
+def run(
+    options: Options,
+    command: list[str],
+    stdout: machine.Sink | None = None,
+    stderr: machine.Sink | None = None,
+) -> VmResult:
+    """Boot, run the command (one word is given to a shell) and wait for its end.
+
+    Output goes to the sinks, or into the result where there is none.
+    """
+    options.check()
+    if not LINUX.exists():
+        raise Failure(f"{LINUX.relative_to(paths.PROJECT)} is missing; make it first")
+    images.ensure_programs()
+    collected = {"stdout": bytearray(), "stderr": bytearray()}
+    sinks = {"stdout": stdout or collected["stdout"].extend, "stderr": stderr or collected["stderr"].extend}
+    log = console.new_log("native")
+    with contextlib.ExitStack() as stack:
+        kept = log.open("w+b")
+        host = machine.Machine(sinks, BOOT_SECONDS, BEAT_SECONDS, options.limit, kept)
+        stack.enter_context(host)
+        initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
+        environment = {**ENVIRONMENT, "VM_CORE": options.core}
+        images.write_initramfs(initramfs, whole(options, command), environment, whole=False)
+        arguments = linux(options, initramfs.fileno(), {name: host.descriptor(name) for name in PORTS})
+        cpus = sorted(os.sched_getaffinity(0))
+        host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
+        story = host.run()
+    judge(options, story, log)
+    assert story.status is not None
+    complaint = console.warning(story.qemu_stderr) or ("it is tainted by a warning" if story.taint & TAINT_WARN else "")
+    return VmResult(
+        status=story.status,
+        stdout=bytes(collected["stdout"]),
+        stderr=bytes(collected["stderr"]),
+        console=log,
+        accel="native",
+        qemu_command=arguments,
+        qemu_version="none",
+        core=story.core,
+        kernel=story.kernel,
+        taint=story.taint,
+        warned=bool(complaint),
+        boot_seconds=story.boot_seconds or 0.0,
+        complaint=complaint,
+    )
+
+
+def judge(options: Options, story: machine.Story, log: Path) -> None:
+    """Raise unless the run came through: silence about the end is never a success."""
+
+    def fail(kind: str, message: str) -> NoReturn:
+        raise VmFailure(kind, message, log)
+
+    if story.refused:
+        has = "has no writeback core" if story.core == "none" else f"runs the {story.core} core"
+        raise Failure(f"the native kernel {has}, not the {options.core} core that was asked for; build it anew")
+    found = console.classify(story.qemu_stderr)
+    if found:
+        verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
+        fail(found[0], f"the native kernel {verb}: {found[1]}")
+    if story.late:
+        fail("hang", f"the native kernel was not done after {options.limit:.0f} seconds")
+    if story.silent:
+        limit = BEAT_SECONDS if story.kernel else BOOT_SECONDS
+        fail("hang", f"the native kernel hung: PID 1 was silent for {limit:.0f} seconds")
+    if story.taint & TAINT_DIE:
+        fail("oops", "the native kernel oopsed: it is tainted by a death")
+    if story.status is None:
+        said = console.tail(story.qemu_stderr, 1).strip() or "without a word"
+        fail("qemu", f"the native kernel ended with status {story.returncode} before the command did: {said}")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a virtual machine is asked to be, and how that is written on a command line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import paths
+from ..errors import Failure
+
+CORES = ("rust", "c")
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def amount(text: str) -> int:
+    """A number with an optional unit: 12M is 12 * 2^20."""
+    match = re.fullmatch(r"([1-9][0-9]{0,9})([KMGT]?)", text.upper())
+    if not match:
+        raise ValueError(text)
+    return int(match[1]) * UNITS[match[2]]
+
+
+@dataclass(frozen=True)
+class NvmeOptions:
+    """The test drive: its size, its speed (bytes and requests a second), its I/O queues."""
+
+    size: str = "4G"
+    bps: str | None = None
+    iops: str | None = None
+    queues: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> NvmeOptions:
+        """Read size=4G,bps=12M,iops=2000,queues=1; any of them may be left out."""
+        allowed = "drive parameters are size=4G, bps=12M, iops=2000 and queues=1 (1 to 64)"
+        values: dict[str, str] = {}
+        for part in filter(None, text.split(",")):
+            name, _, value = part.partition("=")
+            if name not in cls.__dataclass_fields__ or name in values:
+                raise Failure(f"--nvme: {part} is unknown or given twice; {allowed}", 2)
+            values[name] = value
+        queues = values.pop("queues", None)
+        options = cls(**values, queues=int(queues) if queues and re.fullmatch("[0-9]{1,3}", queues) else None)
+        try:
+            for name in values:
+                amount(values[name])
+            if queues is not None and not 1 <= (options.queues or 0) <= 64:
+                raise ValueError(queues)
+            if amount(options.size) < UNITS["M"]:
+                raise ValueError(options.size)
+        except ValueError as error:
+            raise Failure(f"--nvme {text}: {error} is not a possible value; {allowed}", 2) from None
+        return options
+
+
+@dataclass(frozen=True)
+class VmOptions:
+    """One boot. The drive may be left out, the accelerator is found out unless given.
+
+    The kernel is build/bzImage unless another one is named.
+    Programs are static ones, or folders of scripts, which the guest of --icount has in its top folder.
+    Devices are arguments of QEMU for more of them.
+    """
+
+    core: str = "rust"
+    smp: int = 2
+    mem: str = "2G"
+    icount: bool = False
+    nvme: NvmeOptions | None = field(default_factory=NvmeOptions)
+    share: Path | None = None
+    append: str = ""
+    accel: str | None = None
+    check_core: bool = True
+    programs: tuple[Path, ...] = ()
+    devices: tuple[str, ...] = ()
+    kernel: Path | None = None
+
+    @property
+    def image(self) -> Path:
+        """The kernel that is booted."""
+        return self.kernel or paths.BZIMAGE
+
+    def check(self) -> None:
+        """Refuse what cannot work, in one line that says what can."""
+        if self.core not in CORES:
+            raise Failure(f"unknown core {self.core}; the cores are rust and c", 2)
+        if not 1 <= self.smp <= max_cpus():
+            raise Failure(f"--smp {self.smp}: the kernel takes 1 to {max_cpus()} CPUs", 2)
+        try:
+            if not 128 << 20 <= amount(self.mem) <= 1 << 40:
+                raise ValueError
+        except ValueError:
+            raise Failure(f"--mem {self.mem}: give the guest's memory as 512M or 2G, at least 128M", 2) from None
+        if self.icount and amount(self.mem) < 512 << 20:
+            raise Failure(f"--mem {self.mem}: with --icount the root is in memory; give the guest at least 512M", 2)
+        if self.programs and not self.icount:
+            raise Failure("programs are for the initramfs of --icount; put them into a folder for --share", 2)
+        if self.share and not self.share.is_dir():
+            raise Failure(f"--share {self.share}: no such folder; name one that exists", 2)
+
+
+def max_cpus() -> int:
+    """The number of CPUs that the kernel was configured for."""
+    config = paths.DOT_CONFIG.read_text() if paths.DOT_CONFIG.exists() else ""
+    match = re.search(r"^CONFIG_NR_CPUS=(\d+)$", config, re.MULTILINE)
+    return int(match[1]) if match else 8

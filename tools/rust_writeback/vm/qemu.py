@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of QEMU for one boot."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Failure
+from . import images
+from .options import VmOptions, amount
+
+PROGRAM = "qemu-system-x86_64"
+SERIAL = "rust-writeback"
+PORTS = ("control", "stdout", "stderr")
+
+EMULATED_CPU = "max,-la57,-erms,-fsrm,-fsrs,-fzrm"
+"""Without what is dear to emulate: a fifth level of page tables, and string
+instructions that the kernel would use byte by byte because they are fast in silicon."""
+
+KERNEL_PARAMETERS = (
+    "console=ttyS0 loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic "
+    "unknown_nmi_panic sysctl.kernel.panic_on_rcu_stall=1 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 "
+    "tsc=reliable no_timer_check mitigations=off"
+)
+"""A kernel that stops at its first mistake, and waits for nothing that is not there."""
+
+
+@dataclass(frozen=True)
+class Wires:
+    """File descriptors that QEMU inherits, and files that it opens."""
+
+    initramfs: int
+    ports: dict[str, int]
+    monitor: int
+    drive: int | None
+    console: Path
+    terminal: bool = False
+
+
+def find() -> str:
+    """Where QEMU is."""
+    program = shutil.which(PROGRAM)
+    if not program:
+        raise Failure(f"{PROGRAM} is missing; install it with: apt-get install qemu-system-x86", 128)
+    return program
+
+
+@functools.cache
+def version() -> str:
+    """QEMU's version, as it tells it."""
+    output = subprocess.run([find(), "--version"], check=True, capture_output=True, text=True).stdout
+    match = re.search(r"version (.*)", output)
+    return match[1] if match else output.strip()
+
+
+def environment(options: VmOptions) -> dict[str, str]:
+    """What the guest's PID 1 has to know."""
+    variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+    variables |= {"LANG": "C.UTF-8", "TERM": "linux"}
+    if not options.icount:
+        variables["VM_ROOT"] = "/dev/vda"
+    if options.check_core:
+        variables["VM_CORE"] = options.core
+    if options.share:
+        variables["VM_SHARE"] = "1"
+    if options.nvme:
+        variables["VM_NVME"] = "1"
+    return variables
+
+
+def _machine(options: VmOptions, accel: str) -> list[str]:
+    """The board, its CPUs and its clock."""
+    arguments = ["-machine", "q35,usb=off,vmport=off,smbus=off,sata=off", "-nodefaults", "-no-user-config"]
+    arguments += ["-display", "none", "-nic", "none", "-no-reboot", "-action", "panic=none"]
+    arguments += ["-smp", str(options.smp), "-m", f"{amount(options.mem) >> 20}M"]
+    if options.icount:
+        # A guest nanosecond is one instruction, and nothing comes from the host's clock or chance.
+        arguments += ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
+        return [*arguments, "-rtc", "base=2026-01-01,clock=vm", "-cpu", f"{EMULATED_CPU},-rdrand,-rdseed"]
+    if accel == "kvm":
+        return [*arguments, "-accel", "kvm", "-cpu", "host"]
+    return [*arguments, "-accel", "tcg,thread=multi", "-cpu", EMULATED_CPU]
+
+
+def _devices(options: VmOptions, wires: Wires) -> list[str]:
+    """The console, the ports to PID 1, the root, the test drive and the share."""
+    # Under icount a device must answer at once, not when the host's scheduler likes.
+    fast = ",ioeventfd=off" if options.icount else ""
+    arguments = ["-chardev", f"file,id=console,path={_escape(wires.console)}", "-serial", "chardev:console"]
+    arguments += ["-chardev", f"socket,id=monitor,fd={wires.monitor}", "-mon", "chardev=monitor,mode=control"]
+    arguments += ["-device", "pvpanic-pci", "-device", f"virtio-serial-pci{fast}"]
+    for name in PORTS:
+        arguments += ["-chardev", f"socket,id={name},fd={wires.ports[name]}"]
+        arguments += ["-device", f"virtserialport,chardev={name},name={name}"]
+    if wires.terminal:
+        arguments += ["-chardev", "stdio,id=terminal,signal=off", "-device", "virtconsole,chardev=terminal"]
+    if not options.icount:
+        arguments += ["-drive", f"if=none,id=root,format=raw,readonly=on,file={_escape(images.IMAGE)}"]
+        arguments += ["-device", "virtio-blk-pci,drive=root"]
+    if options.nvme and wires.drive is not None:
+        nvme = options.nvme
+        drive = "if=none,id=nvme,format=raw,cache=unsafe,aio=threads,discard=unmap"
+        drive += f",file=/proc/self/fd/{wires.drive}"
+        drive += f",throttling.bps-total={amount(nvme.bps)}" if nvme.bps else ""
+        drive += f",throttling.iops-total={amount(nvme.iops)}" if nvme.iops else ""
+        queues = f",max_ioqpairs={nvme.queues}" if nvme.queues else ""
+        arguments += ["-drive", drive, "-device", f"nvme,serial={SERIAL},drive=nvme{queues}"]
+    if options.share:
+        share = f"local,id=share,security_model=none,multidevs=remap,path={_escape(options.share)}"
+        arguments += ["-fsdev", share, "-device", f"virtio-9p-pci,fsdev=share,mount_tag=share{fast}"]
+    return [*arguments, *options.devices]
+
+
+def _escape(path: Path) -> str:
+    """A comma inside a value is written twice."""
+    return str(path).replace(",", ",,")
+
+
+def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
+    """The whole command line."""
+    parameters = f"{KERNEL_PARAMETERS} rust_writeback.core={options.core}"
+    if options.icount:
+        parameters += " nokaslr rootfstype=ramfs"
+    kernel = ["-kernel", str(options.image), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
+    kernel += ["-append", f"{parameters} {options.append}".strip()]
+    return [find(), *_machine(options, accel), *_devices(options, wires), *kernel]
+
+
+def explain(stderr: str, returncode: int) -> str:
+    """QEMU's own words about why it ended, with what to do when we know."""
+    match = re.search(r"'([\w-]+)' is not a valid device model name", stderr)
+    if match:
+        return f"QEMU lacks the device {match[1]}; install one that has it with: apt-get install qemu-system-x86"
+    return f"QEMU failed: {last_words(stderr, returncode)}"
+
+
+def last_words(stderr: str, returncode: int) -> str:
+    """What QEMU said last, or else how it ended."""
+    lines = [line for line in stderr.strip().splitlines() if "warning:" not in line]
+    if lines:
+        return lines[-1].removeprefix(f"{PROGRAM}: ")
+    return f"no message, {signal.strsignal(-returncode) if returncode < 0 else f'status {returncode}'}"
