@@ -18,9 +18,22 @@ COMMAND = "tools/enter python3 -m rust_writeback.check.promises"
 
 HEAD = f"""# What DONTCACHE promises
 
-Each row is a script of this folder. `make conformance` runs it on both cores, and `make mutants` shows
-that it can fail: on C, or on a Rust core in which a line is wrong. This page is made of the scripts' own
-words: `{COMMAND}`.
+`make conformance` tries to break six promises on either core: no oops, an exact counter, a complete drop, no lost
+kick, a kick that writes only its share, a bounded wait. Then it cuts the power. `--list` says what there is, `--only
+'exact_counter_*'` runs some; the table goes to `build/conformance/`.
+
+A row is a script of this folder, and has to show that it came to what it tries. An oops or a hang is its result; the
+rows after it, after a broken promise, or after one that could not be run get a new guest. The command fails where the
+Rust core breaks a promise, and where a row could not be run on either core. Of the C it tells; but a row that is known
+to break C has to, or it proves nothing. `make test` runs the scripts on the Rust core, those of luck for less time.
+
+`make mutants` shows that the rows can fail: those that C does not break run on a Rust core in which one line is wrong.
+`tools/mutants.toml` has the lines, the rule that each breaks, and the rows that wait for theirs. A row that finds
+nothing fails the command, and so does a line that no longer is where it was, or does not compile. `ARGS='--only
+walk_*'` tries some of them, in a minute or two each; the first kernel takes as long as any.
+
+[What either core does of them](../../results/conformance.md). This page is made of the scripts' own words:
+`{COMMAND}`.
 """
 
 
