@@ -63,11 +63,16 @@ __rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
 }
 
 /* All its flags as they were. */
-__rust_helper unsigned long
-rust_helper_folio_fetch_clear_dropbehind(struct folio *folio)
+static inline unsigned long folio_fetch_clear_dropbehind(struct folio *folio)
 {
 	return atomic_long_fetch_andnot(BIT(PG_dropbehind),
 					(atomic_long_t *)folio_flags(folio, 0));
+}
+
+__rust_helper unsigned long
+rust_helper_folio_fetch_clear_dropbehind(struct folio *folio)
+{
+	return folio_fetch_clear_dropbehind(folio);
 }
 
 __rust_helper void rust_helper_folio_clear_dropbehind(struct folio *folio)

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from .. import paths, steps
@@ -95,6 +96,12 @@ def rustfmt(patch: Path) -> str | None:
     return f"rustfmt: {said.stdout.strip()[:500]}" if said.returncode else None
 
 
+def check(patch: Path, number: int) -> None:
+    """Build after a patch that is applied, both ways."""
+    if wrong := rustfmt(patch) or build(True, number) or build(False, number):
+        raise Failure(f"{patch.name}: {wrong}")
+
+
 def differs() -> str | None:
     """Whether what the patches made is not what `make kernel` builds."""
     places = {*overlay.read_allowlist().values()} | {name for patch in wiring.patches() for name in wiring.touched(patch)}
@@ -103,7 +110,10 @@ def differs() -> str | None:
 
 
 def run(made: Sequence[Path]) -> int:
-    """The mails first, and then each patch in turn; the first that is wrong ends it."""
+    """The mails first, and then each patch in turn; the first that is wrong ends it.
+
+    What was built with the same patches before is not built again.
+    """
     steps.need_room(paths.BUILD, 3.0, "two kernels and a tree")
     patches = made[1:]  # without the cover letter
     with steps.only_one("kernel"):
@@ -111,15 +121,16 @@ def run(made: Sequence[Path]) -> int:
         if refused := [f"{patch.name}: {said}" for patch in patches if (said := mail(patch))]:
             print("\n".join(refused))
             return 1
+        key = steps.digest(kernel.TOOLCHAIN, *FRAGMENTS)
         for number, patch in enumerate(patches, 1):
             start = time.monotonic()
             command = ["patch", "-p1", "-F0", "--batch", "--forward", "--quiet", "-d", str(TREE), "-i", str(patch)]
             if subprocess.run(command, check=False).returncode:
                 raise Failure(f"{patch.name} does not apply; mend tools/series.toml")
-            wrong = rustfmt(patch) or build(True, number) or build(False, number)
-            print(f"{patch.name}: {wrong or 'ok'} ({time.monotonic() - start:.0f} s)", flush=True)
-            if wrong:
-                return 1
+            key = steps.digest(key, patch.read_text().partition("\ndiff ")[2])
+            known = not steps.step(f"series-{number:02}", key, [], partial(check, patch, number))
+            took = "as it was" if known else f"{time.monotonic() - start:.0f} s"
+            print(f"{patch.name}: ok ({took})", flush=True)
         if wrong := differs():
             raise Failure(wrong)
     print("after the last patch each file is what make kernel builds")
