@@ -15,6 +15,8 @@
 
 DEFINE_STATIC_KEY_FALSE(rust_writeback_policy_key);
 EXPORT_SYMBOL_GPL(rust_writeback_policy_key);
+EXPORT_SYMBOL_GPL(rust_dontcache_kick);
+EXPORT_SYMBOL_GPL(rust_dontcache_policy);
 
 static DEFINE_MUTEX(policy_lock);
 
@@ -37,7 +39,7 @@ int rust_writeback_set_policy(const char *name)
 	return 0;
 }
 
-/* The C core has one, which is the default of the other. */
+/* The C core has no choice: it kicks. */
 const char *rust_writeback_policy(void)
 {
 	return rust_writeback_active() ? rust_dontcache_policy_name() : "kick";

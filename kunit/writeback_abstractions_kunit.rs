@@ -7,10 +7,7 @@ use kernel::prelude::*;
 #[kunit_tests(rust_writeback_abstractions)]
 mod tests {
     use kernel::{
-        alloc::{
-            flags::GFP_KERNEL,
-            KBox, //
-        },
+        alloc::flags::GFP_KERNEL,
         backing_dev::{
             BdiWriteback,
             WbStat,
@@ -19,9 +16,7 @@ mod tests {
         bindings,
         error::Result,
         folio::Folio,
-        fs::Inode,
         page::Page,
-        percpu::InterruptsSaved,
         sync::aref::ARef,
         writeback::kick::{
             consume,
@@ -95,6 +90,12 @@ mod tests {
     #[cfg(CONFIG_CGROUP_WRITEBACK)]
     #[test]
     fn waking_leaves_interrupts_off() -> Result {
+        use kernel::{
+            alloc::KBox,
+            fs::Inode,
+            percpu::InterruptsSaved, //
+        };
+
         let mut inode = KBox::<bindings::inode>::zeroed(GFP_KERNEL)?;
         inode.i_wb = idle_wb().as_raw();
         // SAFETY: It is all zeroes but for its wb, and that is what a section looks at.

@@ -5,8 +5,6 @@
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-EXPORT_SYMBOL_GPL(rust_write_begin);
-
 static int rust_block_map(struct folio *folio, struct buffer_head *bh,
 			  sector_t block, get_block_t *get_block, void *iomap)
 {

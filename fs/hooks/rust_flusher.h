@@ -6,9 +6,6 @@
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-EXPORT_SYMBOL_GPL(rust_dontcache_kick);
-EXPORT_SYMBOL_GPL(rust_dontcache_policy);
-
 static struct bdi_writeback *inode_to_wb_and_lock_list(struct inode *inode);
 static long __writeback_inodes_wb(struct bdi_writeback *wb,
 				  struct wb_writeback_work *work);

@@ -13,7 +13,6 @@ static __always_inline bool
 rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
 		      int warn)
 {
-	struct bdi_writeback *wb;
 	unsigned long flags;
 	bool newly_dirty;
 
@@ -26,10 +25,11 @@ rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
 	if (newly_dirty && folio->mapping) {	/* Race with truncate? */
 		WARN_ON_ONCE(warn && !folio_test_uptodate(folio));
 		folio_account_dirtied(folio, mapping);
-		/* DONTCACHE is for what is written back; the rest has none. */
-		wb = inode_to_wb(mapping->host);
-		if (folio_test_dropbehind(folio) && wb)
-			rust_dontcache_dirtied(mapping, wb,
+		/* What is not written back is not counted. */
+		if (folio_test_dropbehind(folio) &&
+		    mapping_can_writeback(mapping))
+			rust_dontcache_dirtied(mapping,
+					       inode_to_wb(mapping->host),
 					       folio_nr_pages(folio));
 		__xa_set_mark(&mapping->i_pages, folio->index,
 			      PAGECACHE_TAG_DIRTY);

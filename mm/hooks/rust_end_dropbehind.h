@@ -15,10 +15,6 @@ static inline bool rust_filemap_end_dropbehind(struct folio *folio,
 	return true;
 }
 
-DEFINE_PER_CPU(struct rust_drop_batch, rust_drop_batches);
-EXPORT_SYMBOL_GPL(rust_drop_batch_begin);
-EXPORT_SYMBOL_GPL(rust_drop_batch_end);
-
 /* delete_from_page_cache_batch() in parts: each folio is looked at in between. */
 void rust_filemap_lock(struct address_space *mapping)
 {

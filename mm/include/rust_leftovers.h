@@ -27,7 +27,7 @@ struct rust_leftovers {
 	struct delayed_work	work;
 };
 
-/* mm/rust_leftovers.c, for rust/kernel/leftovers.rs */
+/* mm/rust_drop.c, for rust/kernel/leftovers.rs */
 DECLARE_PER_CPU(struct rust_leftovers, rust_leftovers);
 bool rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
 			  bool anew);

@@ -342,8 +342,9 @@ impl Inode {
     #[inline(always)]
     pub fn look_at_wb<R>(&self, look: impl FnOnce(&BdiWriteback) -> R) -> Option<R> {
         let _rcu = rcu::read_lock();
-        // SAFETY: The inode is live by the type invariants. A wb that an inode has or had in this
-        // section is not freed before its end.
+        // SAFETY: The inode is live by the type invariants. One that is not about to get another wb
+        // keeps its own, and a reference on it, at least to the end of this section: who gives it
+        // another says so and waits for all sections that may not have seen it.
         let wb = unsafe {
             bindings::inode_wb_if_stays(self.as_raw())
                 .cast::<BdiWriteback>()

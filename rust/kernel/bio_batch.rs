@@ -113,7 +113,7 @@ impl BioBatch {
     ///
     /// # Safety
     ///
-    /// The caller must be what `is_moving` was set for: the call that [`OwnBatch::send`] has made.
+    /// The caller must be what `is_moving` was set for: the call that `OwnBatch::send` has made.
     pub unsafe fn arrived(&self) -> BioList {
         // SAFETY: By the type invariants the list is this CPU's, and the store gives it back.
         let bios = take(unsafe { &mut *(&raw mut (*self.as_raw()).moving).cast::<BioList>() });

@@ -19,21 +19,22 @@ use crate::{
         AddressSpace,
         PagesGuard, //
     },
+    page::PAGE_SHIFT,
     writeback::account, //
 };
 
 /// `AS_DONTCACHE_DIRTY`: there may be dirty dropbehind folios. Set with the first.
 pub(crate) const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
 
-/// Dirty dropbehind pages that a CPU counts by itself: half of those that begin a round at least,
-/// for it is by the common count that a writer finds them to be enough. What a CPU has kept is
-/// known when the round begins: see [`crate::wb_pace`].
-const DONTCACHE_BATCH: i32 = 512;
+/// Dirty dropbehind pages that a CPU counts by itself, 2 MiB: half of those that begin a round at
+/// least, for it is by the common count that a writer finds them to be enough. What a CPU has kept
+/// is known when the round begins: see `wb_pace`.
+const DONTCACHE_BATCH: i32 = (2 << 20) >> PAGE_SHIFT;
 
 impl BdiWriteback {
     /// Adds `pages` to the count of dirty dropbehind pages.
     ///
-    /// The change stays with this CPU until there are [`DONTCACHE_BATCH`] of them.
+    /// The change stays with this CPU until there are `DONTCACHE_BATCH` of them.
     ///
     /// Context: any.
     ///

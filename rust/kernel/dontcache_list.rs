@@ -81,7 +81,7 @@ impl AddressSpace {
 
     #[inline(always)]
     fn clear_flag(&self, flag: c_ulong) {
-        // SAFETY: As for `set_flag`.
+        // SAFETY: The page cache is live by the type invariants; its flags are changed atomically.
         unsafe {
             bindings::test_and_clear_bit(
                 flag.trailing_zeros() as usize,

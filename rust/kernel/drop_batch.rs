@@ -8,7 +8,7 @@
 //! which others lock folios. That cannot hang: it only ever tries to lock, and between its first
 //! folio and the end of its bio it waits for nothing. Those functions of a file system that end the
 //! folios of a bio take spinlocks and free memory; what else it does at the end of a bio comes
-//! before or in other tasks. To take a folio's buffers away ([`Held::release`]) without a gfp
+//! before or in other tasks. To take a folio's buffers away (`Held::release`) without a gfp
 //! flag neither waits for I/O nor for another folio. So whoever waits for one of the locks waits
 //! for as long as a bio's folios take. That holds where the task is one that submits, too: what it
 //! has locked itself it fails to lock here, and the folio is tried again later.

@@ -14,7 +14,7 @@
 //! writes borrows the lists for itself alone. Between two calls every inode is in a list of the wb,
 //! whatever becomes of the caller.
 //!
-//! Which inodes belong into `b_dontcache` is known in [`crate::dontcache_list`].
+//! Which inodes belong into `b_dontcache` is known in `dontcache_list`.
 //!
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
@@ -26,6 +26,7 @@ use crate::{
         AddressSpace,
         Inode, //
     },
+    page::PAGE_SHIFT,
     sched::{
         after,
         until, //
@@ -620,6 +621,8 @@ impl FlusherLists<'_> {
 }
 
 impl round::Lists for FlusherLists<'_> {
+    const PORTION: i64 = round::portion(PAGE_SHIFT as u32);
+
     #[inline]
     fn park(&mut self) {
         self.lists.move_all(List::Io, List::MoreIo);

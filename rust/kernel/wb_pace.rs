@@ -13,6 +13,7 @@ use crate::{
         WbState, //
     },
     bindings,
+    page::PAGE_SHIFT,
     sched::{
         after,
         jiffies,
@@ -36,8 +37,7 @@ use crate::{
             Bounds,
             DeviceWrites,
             KickAt,
-            Pace,
-            BOUNDS, //
+            Pace, //
         }, //
     }, //
 };
@@ -49,14 +49,17 @@ use core::{
     ptr, //
 };
 
-/// Pages in 512 bytes' sectors.
-const SECTORS_IN_PAGE: usize = 1 << (crate::page::PAGE_SHIFT - 9);
+/// What wbs are kept within at first.
+const BOUNDS: Bounds = Bounds::with_pages(PAGE_SHIFT as u32);
+
+/// Of 512 bytes.
+const SECTORS_IN_KIB: usize = 2;
 
 /// Of a device that tells nothing.
 const NO_WRITES: DeviceWrites = DeviceWrites {
     writes: 0,
-    pages: 0,
-    largest: 0,
+    kib: 0,
+    largest_kib: 0,
 };
 
 /// What all wbs are kept within. Each is changed by itself: who reads them meanwhile may see a
@@ -306,13 +309,13 @@ impl<'a> WbPace<'a> {
             return None;
         }
         if let Some(average) = sectors.checked_div(writes) {
-            let kib = u32::try_from(average / 2).unwrap_or(u32::MAX);
+            let kib = u32::try_from(average / SECTORS_IN_KIB).unwrap_or(u32::MAX);
             self.fields().average.store(kib, Relaxed);
         }
         Some(DeviceWrites {
             writes: writes as u64,
-            pages: (sectors / SECTORS_IN_PAGE) as u64,
-            largest: (disk.largest as usize / SECTORS_IN_PAGE) as u64,
+            kib: (sectors / SECTORS_IN_KIB) as u64,
+            largest_kib: (disk.largest as usize / SECTORS_IN_KIB) as u64,
         })
     }
 }

@@ -12,7 +12,7 @@ use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use writeback::kick::{ask, consume, ended, kick, rest, Run, Wb, Why};
-use writeback::round::{round, Flusher, Has, Lists, Next, Purpose, Written};
+use writeback::round::{portion, round, Flusher, Has, Lists, Next, Purpose, Written};
 
 const WRITERS: usize = 2;
 
@@ -193,6 +193,8 @@ impl Locked<'_> {
 }
 
 impl Lists for Locked<'_> {
+    const PORTION: i64 = portion(12);
+
     fn park(&mut self) {}
 
     fn next(&mut self, _looks: usize) -> Option<Next> {

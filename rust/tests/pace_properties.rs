@@ -196,8 +196,8 @@ impl Machine {
 /// A device that has written nothing, so that the pace stays what it is.
 const SILENT: DeviceWrites = DeviceWrites {
     writes: 0,
-    pages: 0,
-    largest: 128,
+    kib: 0,
+    largest_kib: 512,
 };
 
 prop_compose! {
@@ -218,8 +218,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn device()(writes in any::<u64>(), pages in any::<u64>(), largest in any::<u64>()) -> DeviceWrites {
-        DeviceWrites { writes, pages, largest }
+    fn device()(writes in any::<u64>(), kib in any::<u64>(), largest_kib in any::<u64>()) -> DeviceWrites {
+        DeviceWrites { writes, kib, largest_kib }
     }
 }
 
@@ -227,8 +227,8 @@ prop_compose! {
 fn plausible_device() -> impl Strategy<Value = DeviceWrites> {
     (0..100u64, 0..200u64).prop_map(|(writes, each)| DeviceWrites {
         writes,
-        pages: writes * each,
-        largest: 128,
+        kib: writes * each * 4,
+        largest_kib: 512,
     })
 }
 
@@ -373,9 +373,9 @@ proptest! {
     /// Whatever it was, a device whose writes stay small gets the longest delay, and one whose writes
     /// stay large the shortest.
     #[test]
-    fn the_delay_settles(bounds in bounds(), delay_ms in any::<u32>(), largest in any::<u64>()) {
-        let settled = |pages| {
-            let device = DeviceWrites { writes: 10, pages, largest };
+    fn the_delay_settles(bounds in bounds(), delay_ms in any::<u32>(), largest_kib in any::<u64>()) {
+        let settled = |kib| {
+            let device = DeviceWrites { writes: 10, kib, largest_kib };
             (0..15).fold(Pace { delay_ms }, |pace, _| pace.after(&bounds, device)).delay_ms
         };
         prop_assert_eq!(settled(0), bounds.most_delay_ms);

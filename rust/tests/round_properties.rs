@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::round::{
-    round, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES, LOOKS, PORTION,
+    portion, round, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES, LOOKS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,11 @@ impl Flusher for Wb {
     }
 }
 
+const PORTION: i64 = portion(12);
+
 impl Lists for &mut Wb {
+    const PORTION: i64 = PORTION;
+
     fn park(&mut self) {
         assert_eq!(self.sure, 0);
         self.more_io.extend(self.io.drain(..));

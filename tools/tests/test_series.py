@@ -172,6 +172,7 @@ def test_options_are_asked_for_once_they_are_there(monkeypatch: pytest.MonkeyPat
     (tmp_path / "mm").mkdir()
     (tmp_path / "mm" / "Kconfig.rust_writeback").write_text("config RUST_WRITEBACK\n\tbool\n")
     monkeypatch.setattr(series_check, "TREE", tmp_path)
-    assert series_check.asked(True)["CONFIG_RUST_WRITEBACK"] == "y"
-    assert series_check.asked(False)["CONFIG_RUST_WRITEBACK"] == "n"
-    assert "CONFIG_RUST_WRITEBACK_KUNIT_TEST" not in series_check.asked(True)
+    assert series_check.asked("with")["CONFIG_RUST_WRITEBACK"] == "y"
+    assert series_check.asked("without")["CONFIG_RUST_WRITEBACK"] == "n"
+    assert series_check.asked("modules")["CONFIG_EXT4_FS"] == "m"
+    assert "CONFIG_RUST_WRITEBACK_KUNIT_TEST" not in series_check.asked("with")

@@ -19,7 +19,7 @@
 //!
 //! **Gathering.** A completion that comes alone costs two context switches. So when more than a few
 //! runs of the worker have begun in a tick, the next one is put off until more completions have
-//! come, if nobody waits for them ([`Waits`]). After a gathering that gained nothing there is none
+//! come, if nobody waits for them ([`Waiter`]). After a gathering that gained nothing there is none
 //! for a tick, and for twice as long after each that follows.
 //!
 //! **Moving.** Where a real-time task has the CPU, the worker does not get it. The batch then goes

@@ -4,7 +4,7 @@
 //!
 //! A writer that has dirtied dropbehind pages wants them written, but not by itself, and not each
 //! page alone. It sets one of two bits of the wb and sees to it that the flusher runs: at once if
-//! enough pages have gathered, in a while otherwise (how many and how long: [`super::pace`]).
+//! enough pages have gathered, in a while otherwise (how many and how long: `pace`).
 //! Writers that find the bit set have nothing to do, for the flusher that will take the bit will
 //! see their pages too. That holds by two orders:
 //!

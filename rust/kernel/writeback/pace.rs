@@ -35,14 +35,8 @@ pub struct Bounds {
     pub most_delay_ms: u32,
 }
 
-/// What they are unless somebody sets them.
-pub const BOUNDS: Bounds = Bounds {
-    least_pages: 1024,
-    most_pages: 2048,
-    inode_pages: 256,
-    least_delay_ms: 20,
-    most_delay_ms: 200,
-};
+/// What they are unless somebody sets them, with pages of 4 KiB.
+pub const BOUNDS: Bounds = Bounds::with_pages(12);
 
 /// Largest size that may be set, in pages. Larger ones would overflow, or have nothing to do with a
 /// kick.
@@ -52,6 +46,18 @@ pub const PAGES_LIMIT: i64 = 1 << 18;
 pub const DELAY_LIMIT_MS: u32 = 10_000;
 
 impl Bounds {
+    /// What they are unless somebody sets them, with pages of `1 << page_shift` bytes: from 4 MiB
+    /// on, 8 MiB at most, and 1 MiB for each inode.
+    pub const fn with_pages(page_shift: u32) -> Self {
+        Self {
+            least_pages: (4 << 20) >> page_shift,
+            most_pages: (8 << 20) >> page_shift,
+            inode_pages: (1 << 20) >> page_shift,
+            least_delay_ms: 20,
+            most_delay_ms: 200,
+        }
+    }
+
     /// Whether a wb can be kept within them.
     pub fn are_valid(&self) -> bool {
         1 <= self.least_pages
@@ -70,10 +76,10 @@ impl Bounds {
 pub struct DeviceWrites {
     /// How many writes.
     pub writes: u64,
-    /// How many pages.
-    pub pages: u64,
-    /// Pages that one write can have.
-    pub largest: u64,
+    /// How much, in KiB.
+    pub kib: u64,
+    /// How much one write can have.
+    pub largest_kib: u64,
 }
 
 /// From how many pages of dirty dropbehind folios on a writer kicks the flusher.
@@ -113,9 +119,9 @@ impl Pace {
     /// eighths on.
     #[must_use]
     pub fn after(self, bounds: &Bounds, device: DeviceWrites) -> Self {
-        let largest = device.largest.clamp(1, 128);
-        let eighths = device.pages.saturating_mul(8);
-        let of = |pages: u64| device.writes.saturating_mul(pages);
+        let largest = device.largest_kib.clamp(1, 512);
+        let eighths = device.kib.saturating_mul(8);
+        let of = |kib: u64| device.writes.saturating_mul(kib);
         let delay_ms = if device.writes == 0 {
             self.delay_ms
         } else if eighths < of(largest * 6) {
@@ -159,13 +165,22 @@ mod tests {
     fn device(writes: u64, pages: u64) -> DeviceWrites {
         DeviceWrites {
             writes,
-            pages,
-            largest: 320,
+            kib: pages * 4,
+            largest_kib: 1280,
         }
     }
 
     fn delay(pace: Pace, device: DeviceWrites) -> u32 {
         pace.after(&BOUNDS, device).delay_ms
+    }
+
+    #[test]
+    fn pages_of_any_size_wait_for_as_many_bytes() {
+        for page_shift in 12..=16 {
+            let bounds = Bounds::with_pages(page_shift);
+            assert!(bounds.are_valid());
+            assert_eq!(bounds.most_pages << page_shift, 8 << 20);
+        }
     }
 
     #[test]
@@ -233,10 +248,10 @@ mod tests {
     #[test]
     fn a_device_of_small_writes_is_measured_by_its_own() {
         let pace = Pace { delay_ms: 80 };
-        let small = |pages| DeviceWrites {
+        let small = |pages: u64| DeviceWrites {
             writes: 10,
-            pages,
-            largest: 8,
+            kib: pages * 4,
+            largest_kib: 32,
         };
         assert_eq!(delay(pace, small(59)), 160);
         assert_eq!(delay(pace, small(60)), 80);

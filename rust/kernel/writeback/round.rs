@@ -16,9 +16,12 @@
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
-/// Pages that are written before a round looks who waits. C adds 1024 to what is to be written of
-/// an inode, and rounds down to a multiple: one more page would make these twice as many.
-pub const PORTION: i64 = 1023;
+/// Pages of `1 << page_shift` bytes that are written before a round looks who waits. C adds 4 MiB
+/// to what is to be written of an inode, and rounds down to a multiple: one more page would make
+/// these twice as many.
+pub const fn portion(page_shift: u32) -> i64 {
+    ((4 << 20) >> page_shift) - 1
+}
 
 /// Inodes that are queued while the lists are locked. With as many looks at each as there may be,
 /// the lock is held for less than 100,000 instructions: `make micro` has the figure.
@@ -72,6 +75,9 @@ pub struct Written {
 
 /// The lists of a wb, locked.
 pub trait Lists {
+    /// What [`portion`] says of the pages that there are.
+    const PORTION: i64;
+
     /// Sets aside what other work has queued. It keeps its order.
     fn park(&mut self);
 
@@ -167,6 +173,10 @@ fn queue(lists: &mut impl Lists) -> Queued {
     Queued { some, more: true }
 }
 
+fn portion_of<L: Lists>(_: &L) -> i64 {
+    L::PORTION
+}
+
 /// Writes `budget` pages of the inodes that have dirty dropbehind pages: the exact count when the
 /// round begins, so that a writer who goes on does not keep the flusher. Returns how many it has
 /// written, and whether that was any, or the next one may write what this one has not come to.
@@ -183,7 +193,7 @@ pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> Writt
         if queued.some {
             progress = left > 0;
             if progress {
-                let written = lists.write(left.min(PORTION));
+                let written = lists.write(left.min(portion_of(&lists)));
                 left = left.saturating_sub(written.pages);
                 progress = written.progress;
             }

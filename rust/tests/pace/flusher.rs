@@ -9,7 +9,7 @@ use super::machine::{Machine, Policy, BACKGROUND};
 use super::wb::MS;
 use std::collections::VecDeque;
 use writeback::kick::{consume, ended, rest};
-use writeback::round::{round, Flusher, Has, Lists, Next, Purpose, Written};
+use writeback::round::{portion, round, Flusher, Has, Lists, Next, Purpose, Written};
 
 /// What it takes to wake it and to look at its lists, to begin with an inode, which has to get its
 /// blocks, to submit a page, and to submit a request.
@@ -239,6 +239,8 @@ impl Flusher for Running {
 }
 
 impl Lists for &mut Running {
+    const PORTION: i64 = portion(12);
+
     fn park(&mut self) {}
 
     fn next(&mut self, _: usize) -> Option<Next> {

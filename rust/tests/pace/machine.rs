@@ -322,8 +322,8 @@ impl Machine {
         let bounds = self.policy.bounds();
         let device = DeviceWrites {
             writes: self.drive.writes - self.looked.0,
-            pages: self.drive.pages - self.looked.1,
-            largest: Drive::LARGEST,
+            kib: (self.drive.pages - self.looked.1) * (PAGE >> 10),
+            largest_kib: Drive::LARGEST * (PAGE >> 10),
         };
         self.looked = (self.drive.writes, self.drive.pages);
         self.pace = self.pace.after(&bounds, device);

@@ -44,7 +44,7 @@ def objects(patches: Sequence[str]) -> list[str]:
 
 def fragments_for(pages: int) -> list[Path]:
     """What the arm64 kernel with such pages is configured by."""
-    return [paths.TOOLS / "config" / f"{name}.config" for name in ("objects", "arm64", f"arm64-{pages}k")]
+    return [paths.TOOLS / "config" / f"{name}.config" for name in ("objects", f"arm64-{pages}k")]
 
 
 def make(pages: int, *targets: str) -> list[str]:

@@ -75,18 +75,12 @@ class Grown:
         units = [unit for unit in self.units if unit.patch < number]
         if not units and not self.original:
             return None
-        lines = list(self.original)
-        for unit in sorted(units, key=lambda unit: unit.place, reverse=True):
-            lines[unit.place : unit.place + unit.removed] = []
-        text, at = [], 0
-        kept = iter(lines)
+        lines: list[str] = []
+        at = 0
         for unit in sorted(units, key=lambda unit: unit.place):
-            while at < unit.place:
-                text.append(next(kept))
-                at += 1
-            text += unit.added
-            at += unit.removed
-        return "".join([*text, *kept])
+            lines += self.original[at : unit.place] + unit.added
+            at = unit.place + unit.removed
+        return "".join(lines + self.original[at:])
 
 
 def read_plan(plan: Path = PLAN) -> tuple[dict[str, str], list[Patch]]:
@@ -148,13 +142,13 @@ def held_back(text: str, words: Iterable[str], name: str) -> list[Unit]:
             raise Failure(f"{PLAN.name}: {name} has {len(found)} lines with {word!r}; name one line")
         first = last = found[0]
         indent = len(lines[first]) - len(lines[first].lstrip())
-        while LEADS.match(lines[first - 1]):
+        while first and LEADS.match(lines[first - 1]):
             first -= 1
         below = last + 1
         while below < len(lines) and (not lines[below].strip() or len(lines[below]) - len(lines[below].lstrip()) > indent):
             last = below if lines[below].strip() else last
             below += 1
-        if not lines[first - 1].strip() and last > found[0]:  # a paragraph, with the empty line in front
+        if first and not lines[first - 1].strip() and last > found[0]:  # a paragraph, with the empty line in front
             first -= 1
         owner[first : last + 1] = [word] * (last + 1 - first)
     units: list[Unit] = []
@@ -176,12 +170,12 @@ def assign(grown: Grown, patches: Sequence[Patch], default: int | None) -> None:
         text = "".join(unit.added)
         named = {(number, word) for number, words in claims.items() for word in words if word != REST and word in text}
         used |= named
-        owners = sorted({number for number, _ in named}) or rest
-        if len(owners) != 1:
-            said = "no patch" if not owners else " and ".join(f"'{patches[number].subject}'" for number in owners)
+        takers = sorted({number for number, _ in named}) or rest
+        if len(takers) != 1:
+            said = "no patch" if not takers else " and ".join(f"'{patches[number].subject}'" for number in takers)
             line = next(filter(str.strip, text.splitlines()), "a line that goes")
             raise Failure(f"{PLAN.name}: {line.strip()!r} of {grown.name} belongs to {said}; name one patch")
-        unit.patch = owners[0]
+        unit.patch = takers[0]
     for number, words in claims.items():
         for word in words:
             if word != REST and (number, word) not in used:

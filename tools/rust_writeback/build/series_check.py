@@ -21,10 +21,12 @@ from .. import paths, steps
 from ..check import lint
 from ..errors import Failure
 from ..run import logged, relevant_lines
-from . import config, kernel, overlay, series, wiring
+from . import config, fetch, kernel, overlay, series, wiring
 
 TREE = paths.BUILD / "series-linux"
-FRAGMENTS = [paths.TOOLS / "config" / name for name in ("objects.config", "series.config")]
+CONFIG = paths.TOOLS / "config"
+FRAGMENTS = [CONFIG / "objects.config", CONFIG / "series.config"]
+MODULES = CONFIG / "series-modules.config"
 CORE = "CONFIG_RUST_WRITEBACK"
 NEW_RUST = re.compile(r"^\+\+\+ b/(\S+\.rs)$", re.MULTILINE)
 
@@ -40,40 +42,39 @@ def pristine() -> None:
             steps.write_whole(TREE / name, (series.ORIGINALS / name).read_bytes())
 
 
-def asked(with_core: bool) -> dict[str, str]:
-    """The configuration, as far as the tree knows of it by now."""
-    options = config.merge(FRAGMENTS)
+def asked(kind: str) -> dict[str, str]:
+    """The configuration of a kind of build, as far as the tree knows of it by now."""
+    options = config.merge([*FRAGMENTS, MODULES] if kind == "modules" else FRAGMENTS)
     known = "".join(path.read_text() for path in (TREE / "mm").glob("Kconfig.rust_writeback*"))
     ours = {name for name in options if name.startswith(CORE)}
     for name in ours:
         if not re.search(rf"^config {name.removeprefix('CONFIG_')}$", known, re.MULTILINE):
             del options[name]
-        elif not with_core:
+        elif kind == "without":
             options[name] = "n"
     return options
 
 
-def build(with_core: bool, number: int) -> str | None:
-    """Build what there is now; what is wrong, or None."""
-    name = "with" if with_core else "without"
-    out = paths.BUILD / f"series-{name}"
-    wanted = asked(with_core)
+def build(kind: str, number: int) -> str | None:
+    """Build what there is now, with or without the core or with modules; what is wrong, or None."""
+    out = paths.BUILD / f"series-{kind}"
+    wanted = asked(kind)
     fragment = out / "fragment.config"
     steps.write_whole(fragment, config.render(wanted))
-    log = paths.LOG / f"series-{number:02}-{name}.log"
-    rust = ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings"] if with_core else []
+    log = paths.LOG / f"series-{number:02}-{kind}.log"
+    rust = [] if kind == "without" else ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings"]
 
     def make(*targets: str) -> list[str]:
         common = [f"--directory={TREE}", f"O={out}", "LLVM=1", f"CC={kernel.COMPILER}", *rust]
         return ["make", f"-j{os.cpu_count() or 1}", *common, *targets]
 
-    for targets in ([f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"], ["vmlinux"]):
-        if logged(make(*targets), log, kernel.make_environment()):
-            return "\n".join([f"does not build {name} the core:", *relevant_lines(log)])
-        if targets != ["vmlinux"]:
-            config.check(wanted, config.parse((out / ".config").read_text()))
-    if warning := re.search(r"^.*\bwarning: .*$", log.read_text(errors="replace"), re.MULTILINE):
-        return f"warns {name} the core: {warning[0]}"
+    if logged(make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"), log, kernel.make_environment()):
+        return "\n".join([f"cannot be configured ({kind}):", *relevant_lines(log)])
+    config.check(wanted, config.parse((out / ".config").read_text()))
+    if logged(make("vmlinux", *(["modules"] if kind == "modules" else [])), log, kernel.make_environment()):
+        return "\n".join([f"does not build ({kind}):", *relevant_lines(log)])
+    if warning := re.search(r"^.*\bwarning: .*$", log.read_text(errors="replace"), re.MULTILINE | re.IGNORECASE):
+        return f"warns ({kind}): {warning[0]}"
     return None
 
 
@@ -96,9 +97,12 @@ def rustfmt(patch: Path) -> str | None:
     return f"rustfmt: {said.stdout.strip()[:500]}" if said.returncode else None
 
 
-def check(patch: Path, number: int) -> None:
-    """Build after a patch that is applied, both ways."""
-    if wrong := rustfmt(patch) or build(True, number) or build(False, number):
+def check(patch: Path, number: int, kinds: Sequence[str]) -> None:
+    """Build after a patch that is applied, in each way."""
+    wrong = rustfmt(patch)
+    for kind in kinds:
+        wrong = wrong or build(kind, number)
+    if wrong:
         raise Failure(f"{patch.name}: {wrong}")
 
 
@@ -121,14 +125,16 @@ def run(made: Sequence[Path]) -> int:
         if refused := [f"{patch.name}: {said}" for patch in patches if (said := mail(patch))]:
             print("\n".join(refused))
             return 1
-        key = steps.digest(kernel.TOOLCHAIN, *FRAGMENTS)
+        origin = fetch.source().key
+        key = steps.digest(origin, kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS, MODULES)
         for number, patch in enumerate(patches, 1):
             start = time.monotonic()
             command = ["patch", "-p1", "-F0", "--batch", "--forward", "--quiet", "-d", str(TREE), "-i", str(patch)]
             if subprocess.run(command, check=False).returncode:
                 raise Failure(f"{patch.name} does not apply; mend tools/series.toml")
+            kinds = ["with", "without", *(["modules"] if number == len(patches) else [])]
             key = steps.digest(key, patch.read_text().partition("\ndiff ")[2])
-            known = not steps.step(f"series-{number:02}", key, [], partial(check, patch, number))
+            known = not steps.step(f"series-{number:02}", key, [], partial(check, patch, number, kinds))
             took = "as it was" if known else f"{time.monotonic() - start:.0f} s"
             print(f"{patch.name}: ok ({took})", flush=True)
         if wrong := differs():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """make kunit: the KUnit suites, by the kernel's own kunit.py: under user-mode Linux, or on an emulated arm64.
 
+Under user-mode Linux once with both cores in the kernel, and once with Rust alone.
+
 An emulator that keeps x86's order of memory proves nothing of arm64's: that is what the models are for. What it
 shows is what other pages, atomics and large folios do.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import paths, steps
@@ -52,6 +54,7 @@ class Platform:
 
 
 UML = Platform("", "um", "all", "linux", (CONFIG / "kunit.config", CONFIG / "uml.config"), 1200, 600)
+ONE_CORE = replace(UML, name="one-core", configs=(*UML.configs, CONFIG / "one-core.config"))
 
 
 def arm64(pages: str) -> Platform:
@@ -103,12 +106,12 @@ def run(platform: Platform = UML) -> guest_tests.Counts:
     return guest_tests.parse("kunit", output, status)
 
 
-def chosen(arch: str | None, pages: str | None) -> Platform:
-    """The platform of these names, as make was given them."""
+def chosen(arch: str | None, pages: str | None) -> list[Platform]:
+    """The platforms of these names, as make was given them."""
     if arch in (None, "um") and pages is None:
-        return UML
+        return [UML, ONE_CORE]
     if arch == "arm64" and (pages or PAGES[0]) in PAGES:
-        return arm64(pages or PAGES[0])
+        return [arm64(pages or PAGES[0])]
     raise Failure(f"KUnit does not run with ARCH={arch or 'um'} PAGES={pages}; ARCH=arm64 has PAGES={' and '.join(PAGES)}", 2)
 
 
@@ -118,7 +121,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--arch", help="arm64 instead of user-mode Linux")
     parser.add_argument("--pages", help=f"the size of its pages: {', '.join(PAGES)}")
     known = parser.parse_args(arguments)
-    counts = run(chosen(known.arch, known.pages))
+    counts = guest_tests.Counts()
+    for platform in chosen(known.arch, known.pages):
+        counts.add(run(platform))
     for problem in counts.problems:
         print(f"kunit: failed: {problem}")
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)

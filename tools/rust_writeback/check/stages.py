@@ -69,6 +69,7 @@ STAGES: list[Stage] = [
     ("hooks that must leave no trace", lambda: of_verdicts("unchanged", unchanged.run())),
     ("objects for arm64", arm64.run),
     ("KUnit", kunit.run),
+    ("KUnit with one core", lambda: kunit.run(kunit.ONE_CORE)),
     ("guest tests", lambda: guest_tests.run(cores=("rust",))),
     ("guest tests on the C core", lambda: guest_tests.run(REFERENCE, ("c",))),
     ("power cuts", power_cuts.run),

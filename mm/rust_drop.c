@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios that are to be dropped later: their storage, and what runs for them.
+ * Folios that are to be dropped, together and later: their storage, and what
+ * runs for them.
  */
+#include <linux/export.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
+#include <linux/rust_drop_batch.h>
 #include <linux/rust_leftovers.h>
+
+DEFINE_PER_CPU(struct rust_drop_batch, rust_drop_batches);
+EXPORT_SYMBOL_GPL(rust_drop_batch_begin);
+EXPORT_SYMBOL_GPL(rust_drop_batch_end);
 
 DEFINE_PER_CPU(struct rust_leftovers, rust_leftovers);
 

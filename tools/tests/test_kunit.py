@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the KUnit suites run on."""
+
+from __future__ import annotations
+
+import pytest
+from rust_writeback.build import config
+from rust_writeback.check import kunit
+from rust_writeback.errors import Failure
+
+
+def test_both_cores_and_one() -> None:
+    both, one = (config.merge(list(platform.configs)) for platform in kunit.chosen(None, None))
+    assert both["CONFIG_RUST_WRITEBACK_AB"] == "y" and one["CONFIG_RUST_WRITEBACK_AB"] == "n"
+    assert both["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == one["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
+
+
+@pytest.mark.parametrize("pages, option", [(None, "4K"), ("4k", "4K"), ("64k", "64K")])
+def test_arm64_has_pages_of_two_sizes(pages: str | None, option: str) -> None:
+    (platform,) = kunit.chosen("arm64", pages)
+    assert config.merge(list(platform.configs))[f"CONFIG_ARM64_{option}_PAGES"] == "y"
+    assert platform.arch == "arm64" and platform.out != kunit.UML.out
+
+
+@pytest.mark.parametrize("arch, pages", [("arm64", "16k"), ("riscv", None), (None, "64k"), ("um", "4k")])
+def test_what_there_is_not_is_told_in_a_line(arch: str | None, pages: str | None) -> None:
+    with pytest.raises(Failure, match="KUnit does not run with") as caught:
+        kunit.chosen(arch, pages)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_two_share_a_folder() -> None:
+    platforms = [kunit.UML, kunit.ONE_CORE, *(kunit.arm64(pages) for pages in kunit.PAGES)]
+    assert len({place for one in platforms for place in (one.out, one.ktap)}) == 2 * len(platforms)
