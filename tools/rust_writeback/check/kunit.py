@@ -53,13 +53,13 @@ class Platform:
         return paths.LOG / f"kunit{self.suffix}.ktap"
 
 
-UML = Platform("", "um", "all", "linux", (CONFIG / "kunit.config", CONFIG / "uml.config"), 1200, 600)
-ONE_CORE = replace(UML, name="one-core", configs=(*UML.configs, CONFIG / "one-core.config"))
+ONE_CORE = Platform("one-core", "um", "all", "linux", (CONFIG / "kunit.config", CONFIG / "uml.config"), 1200, 600)
+UML = replace(ONE_CORE, name="", configs=(*ONE_CORE.configs, CONFIG / "both-cores.config"))
 
 
 def arm64(pages: str) -> Platform:
     """An emulated arm64 with pages of that size."""
-    configs = tuple(CONFIG / f"{name}.config" for name in ("kunit", "kunit-arm64", f"arm64-{pages}"))
+    configs = tuple(CONFIG / f"{name}.config" for name in ("kunit", "both-cores", "kunit-arm64", f"arm64-{pages}"))
     return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs, 1500, 1800)
 
 
