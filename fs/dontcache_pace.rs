@@ -10,7 +10,10 @@ use kernel::{
         c_int,
         c_uint, //
     },
-    page::PAGE_SIZE,
+    page::{
+        PAGE_SHIFT,
+        PAGE_SIZE, //
+    },
     prelude::*,
     wb_pace::{
         bounds,
@@ -22,9 +25,6 @@ use kernel::{
 
 /// Kibibytes in a page.
 const KIB: i64 = (PAGE_SIZE / 1024) as i64;
-
-/// More than 1 GiB has nothing to do with a kick.
-const MOST_KIB: c_uint = 1 << 20;
 
 /// Sets the pace of a wb that is being made.
 ///
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn rust_pace_set_bounds(numbers: *const c_uint) -> c_int {
         least_delay_ms,
         most_delay_ms,
     };
-    if most > MOST_KIB || !new.are_valid() {
+    if !new.are_valid(PAGE_SHIFT as u32) {
         return EINVAL.to_errno();
     }
     set_bounds(new);

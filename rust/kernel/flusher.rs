@@ -210,6 +210,8 @@ impl<'a> Flusher<'a> {
 }
 
 impl round::Flusher for Flusher<'_> {
+    const PORTION: i64 = round::portion(PAGE_SHIFT as u32);
+
     type Lists<'b>
         = FlusherLists<'b>
     where
@@ -621,8 +623,6 @@ impl FlusherLists<'_> {
 }
 
 impl round::Lists for FlusherLists<'_> {
-    const PORTION: i64 = round::portion(PAGE_SHIFT as u32);
-
     #[inline]
     fn park(&mut self) {
         self.lists.move_all(List::Io, List::MoreIo);

@@ -172,6 +172,8 @@ struct Locked<'a> {
 }
 
 impl Flusher for Running {
+    const PORTION: i64 = portion(12);
+
     type Lists<'a> = Locked<'a>;
 
     fn lock_lists(&mut self) -> Locked<'_> {
@@ -193,8 +195,6 @@ impl Locked<'_> {
 }
 
 impl Lists for Locked<'_> {
-    const PORTION: i64 = portion(12);
-
     fn park(&mut self) {}
 
     fn next(&mut self, _looks: usize) -> Option<Next> {

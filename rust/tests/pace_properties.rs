@@ -11,7 +11,7 @@ mod wb;
 use proptest::prelude::*;
 use wb::{Wb, MS};
 use writeback::kick::{ask, consume, ended, rest, Run, Wb as _};
-use writeback::pace::{Bounds, DeviceWrites, KickAt, Pace, BOUNDS, DELAY_LIMIT_MS, PAGES_LIMIT};
+use writeback::pace::{pages_limit, Bounds, DeviceWrites, KickAt, Pace, BOUNDS, DELAY_LIMIT_MS};
 use writeback::round::{Written, STUCK_MS};
 
 /// For how long a flusher that was woken may take to run.
@@ -200,6 +200,8 @@ const SILENT: DeviceWrites = DeviceWrites {
     largest_kib: 512,
 };
 
+const PAGES_LIMIT: i64 = pages_limit(12);
+
 prop_compose! {
     fn bounds()(
         pages in (1..=PAGES_LIMIT, 1..=PAGES_LIMIT),
@@ -329,7 +331,7 @@ proptest! {
         bounds in bounds(), delay_ms in any::<u32>(), device in device(),
         bandwidth in any::<u64>(), background in any::<u64>(), inodes in any::<u32>(),
     ) {
-        prop_assert!(bounds.are_valid());
+        prop_assert!(bounds.are_valid(12));
         let pace = Pace { delay_ms }.after(&bounds, device);
         prop_assert!((bounds.least_delay_ms..=bounds.most_delay_ms).contains(&pace.delay_ms));
         let at = pace.kick_at(&bounds, bandwidth, background);

@@ -55,6 +55,8 @@ struct Wb {
 }
 
 impl Flusher for Wb {
+    const PORTION: i64 = PORTION;
+
     type Lists<'a> = &'a mut Wb;
 
     fn lock_lists(&mut self) -> &mut Wb {
@@ -70,8 +72,6 @@ impl Flusher for Wb {
 const PORTION: i64 = portion(12);
 
 impl Lists for &mut Wb {
-    const PORTION: i64 = PORTION;
-
     fn park(&mut self) {
         assert_eq!(self.sure, 0);
         self.more_io.extend(self.io.drain(..));

@@ -38,9 +38,11 @@ pub struct Bounds {
 /// What they are unless somebody sets them, with pages of 4 KiB.
 pub const BOUNDS: Bounds = Bounds::with_pages(12);
 
-/// Largest size that may be set, in pages. Larger ones would overflow, or have nothing to do with a
-/// kick.
-pub const PAGES_LIMIT: i64 = 1 << 18;
+/// Largest size that may be set, in pages of `1 << page_shift` bytes: 1 GiB. Larger ones would
+/// overflow, or have nothing to do with a kick.
+pub const fn pages_limit(page_shift: u32) -> i64 {
+    (1 << 30) >> page_shift
+}
 
 /// Longest delay that may be set.
 pub const DELAY_LIMIT_MS: u32 = 10_000;
@@ -58,11 +60,11 @@ impl Bounds {
         }
     }
 
-    /// Whether a wb can be kept within them.
-    pub fn are_valid(&self) -> bool {
+    /// Whether a wb can be kept within them, with pages of `1 << page_shift` bytes.
+    pub fn are_valid(&self, page_shift: u32) -> bool {
         1 <= self.least_pages
             && self.least_pages <= self.most_pages
-            && self.most_pages <= PAGES_LIMIT
+            && self.most_pages <= pages_limit(page_shift)
             && 0 <= self.inode_pages
             && self.inode_pages <= self.most_pages
             && 1 <= self.least_delay_ms
@@ -178,14 +180,19 @@ mod tests {
     fn pages_of_any_size_wait_for_as_many_bytes() {
         for page_shift in 12..=16 {
             let bounds = Bounds::with_pages(page_shift);
-            assert!(bounds.are_valid());
+            assert!(bounds.are_valid(page_shift));
+            let beyond = Bounds {
+                most_pages: pages_limit(page_shift) + 1,
+                ..bounds
+            };
+            assert!(!beyond.are_valid(page_shift));
             assert_eq!(bounds.most_pages << page_shift, 8 << 20);
         }
     }
 
     #[test]
     fn the_bounds_are_valid() {
-        assert!(BOUNDS.are_valid());
+        assert!(BOUNDS.are_valid(12));
         for wrong in [
             Bounds {
                 least_pages: 0,
@@ -196,7 +203,7 @@ mod tests {
                 ..BOUNDS
             },
             Bounds {
-                most_pages: PAGES_LIMIT + 1,
+                most_pages: pages_limit(12) + 1,
                 ..BOUNDS
             },
             Bounds {
@@ -220,7 +227,7 @@ mod tests {
                 ..BOUNDS
             },
         ] {
-            assert!(!wrong.are_valid(), "{wrong:?}");
+            assert!(!wrong.are_valid(12), "{wrong:?}");
         }
     }
 

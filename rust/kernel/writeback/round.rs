@@ -75,9 +75,6 @@ pub struct Written {
 
 /// The lists of a wb, locked.
 pub trait Lists {
-    /// What [`portion`] says of the pages that there are.
-    const PORTION: i64;
-
     /// Sets aside what other work has queued. It keeps its order.
     fn park(&mut self);
 
@@ -104,6 +101,9 @@ pub trait Lists {
 
 /// The flusher of a wb.
 pub trait Flusher {
+    /// What [`portion`] says of the pages that there are.
+    const PORTION: i64;
+
     /// Its lists, while they are locked.
     type Lists<'a>: Lists
     where
@@ -173,16 +173,12 @@ fn queue(lists: &mut impl Lists) -> Queued {
     Queued { some, more: true }
 }
 
-fn portion_of<L: Lists>(_: &L) -> i64 {
-    L::PORTION
-}
-
 /// Writes `budget` pages of the inodes that have dirty dropbehind pages: the exact count when the
 /// round begins, so that a writer who goes on does not keep the flusher. Returns how many it has
 /// written, and whether that was any, or the next one may write what this one has not come to.
 ///
 /// With a budget of nothing it only releases inodes that have nothing to be written.
-pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> Written {
+pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Written {
     let mut left = budget.max(0);
     let mut fruitless = 0;
     loop {
@@ -193,7 +189,7 @@ pub fn round(flusher: &mut impl Flusher, budget: i64, purpose: Purpose) -> Writt
         if queued.some {
             progress = left > 0;
             if progress {
-                let written = lists.write(left.min(portion_of(&lists)));
+                let written = lists.write(left.min(F::PORTION));
                 left = left.saturating_sub(written.pages);
                 progress = written.progress;
             }

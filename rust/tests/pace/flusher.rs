@@ -227,6 +227,8 @@ impl Running {
 }
 
 impl Flusher for Running {
+    const PORTION: i64 = portion(12);
+
     type Lists<'a> = &'a mut Running;
 
     fn lock_lists(&mut self) -> &mut Running {
@@ -239,8 +241,6 @@ impl Flusher for Running {
 }
 
 impl Lists for &mut Running {
-    const PORTION: i64 = portion(12);
-
     fn park(&mut self) {}
 
     fn next(&mut self, _: usize) -> Option<Next> {

@@ -80,7 +80,7 @@ fn settings() -> Vec<(String, Bounds, f64)> {
             "most_delay_ms" => bounds.most_delay_ms = milliseconds,
             _ => unreachable!("no bound"),
         }
-        if bounds.are_valid() {
+        if bounds.are_valid(12) {
             // The least number of pages is that of a device which is believed to be slow.
             let estimate = if name == "least_pages" { 0.1 } else { 1.0 };
             settings.push((format!("{name} {value}"), bounds, estimate));

@@ -222,9 +222,13 @@ class OneCore:
 
     def __init__(self) -> None:
         self.program = paths.BUILD / "bin" / "unifdef"
-        if not self.program.exists():
+        source = paths.LINUX / "scripts" / "unifdef.c"
+
+        def compile_it() -> None:
             self.program.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cc", "-O1", "-o", self.program, paths.LINUX / "scripts" / "unifdef.c"], check=True)
+            subprocess.run(["cc", "-O1", "-o", self.program, source], check=True)
+
+        steps.step("unifdef", steps.digest(source), [self.program], compile_it)
 
     def __call__(self, text: str) -> str:
         if BOTH_CORES not in text:

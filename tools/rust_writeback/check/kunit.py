@@ -37,8 +37,6 @@ class Platform:
     configs: tuple[Path, ...]
     whole_build: int
     """About the number of lines that make prints for a build from nothing."""
-    seconds: int
-    """After which it hangs."""
 
     @property
     def suffix(self) -> str:
@@ -53,7 +51,7 @@ class Platform:
         return paths.LOG / f"kunit{self.suffix}.ktap"
 
 
-ONE_CORE = Platform("one-core", "um", "all", "linux", (CONFIG / "kunit.config", CONFIG / "uml.config"), 1200, 600)
+ONE_CORE = Platform("one-core", "um", "all", "linux", (CONFIG / "kunit.config", CONFIG / "uml.config"), 1200)
 UML = replace(ONE_CORE, name="", configs=(*ONE_CORE.configs, CONFIG / "both-cores.config"))
 
 
@@ -63,7 +61,7 @@ def arm64(pages: str) -> Platform:
     The suites that compare change the core for each trial: an emulator takes minutes to patch arm64's code.
     """
     configs = tuple(CONFIG / f"{name}.config" for name in ("kunit", "kunit-arm64", f"arm64-{pages}"))
-    return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs, 1500, 1800)
+    return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs, 600)
 
 
 PAGES = ("4k", "64k")
@@ -101,7 +99,7 @@ def run(platform: Platform = UML) -> guest_tests.Counts:
     with steps.only_one("kernel"):
         kernel.prepare()
         build(platform)
-        command = _kunit(platform, "run", "--raw_output=all", f"--timeout={platform.seconds}")
+        command = _kunit(platform, "run", "--raw_output=all", "--timeout=600")
         status = logged(command, platform.ktap, kernel.make_environment(), cwd=paths.LINUX)
     output = platform.ktap.read_text(errors="replace")
     if "KTAP version" not in output:

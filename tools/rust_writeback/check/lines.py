@@ -18,7 +18,7 @@ from ..errors import Failure, run_main
 
 MECHANISMS = {
     "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|rust_dirty_folio",
-    "kick and round": r"dontcache_list|fs/dontcache\.rs|flusher|kick|round|[_/]pace\.|policy|flush",
+    "kick and round": r"dontcache_list|fs/dontcache\.rs|kick|round|[_/]pace\.|policy|flush",
     "walk": r"buffer_walk|buffer_head|block_range|ring|write_begin",
     "batch": r"bio|writeback/batch|cpu_work",
     "drop": r"dropbehind|drop_batch|leftovers|later|together|rust_tail|rust_drop",
