@@ -35,7 +35,7 @@ rust_helper_unlocked_inode_to_wb_end(struct inode *inode,
 }
 
 __rust_helper struct bdi_writeback *
-rust_helper_inode_to_wb(const struct inode *inode)
+rust_helper_inode_to_wb(struct inode *inode)
 {
 	return inode_to_wb(inode);
 }
