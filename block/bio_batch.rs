@@ -16,11 +16,11 @@ use kernel::{
         WritebackWait, //
     },
     cpu::CpuId,
-    percpu::{
+    interrupts_off::{
         InterruptsDisabled,
-        InterruptsSaved,
-        PossibleCpu, //
+        InterruptsSaved, //
     },
+    percpu::PossibleCpu,
     prelude::*,
     sched,
     writeback::batch::{

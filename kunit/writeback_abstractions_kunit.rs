@@ -93,7 +93,7 @@ mod tests {
         use kernel::{
             alloc::KBox,
             fs::Inode,
-            percpu::InterruptsSaved, //
+            interrupts_off::InterruptsSaved, //
         };
 
         let mut inode = KBox::<bindings::inode>::zeroed(GFP_KERNEL)?;

@@ -6,7 +6,7 @@ use kernel::{
     bindings,
     folio::Folio,
     leftovers::Leftovers,
-    percpu::CpuPinned,
+    percpu::CpuGuard,
     prelude::*, //
 };
 
@@ -24,7 +24,7 @@ use kernel::{
 pub unsafe extern "C" fn rust_drop_later(folio: *mut bindings::folio) {
     // SAFETY: The caller promises a live folio of a page cache.
     let folio = unsafe { Folio::from_raw(folio) };
-    Leftovers::per_cpu().this(&CpuPinned::new()).add(folio);
+    Leftovers::per_cpu().this(&CpuGuard::new()).add(folio);
 }
 
 /// Tries to drop what is in `leftovers`.

@@ -3,7 +3,7 @@
 
 //! A CPU's batch is used while interrupts are off.
 
-use kernel::{bio_batch::OwnBatch, percpu::InterruptsSaved};
+use kernel::{bio_batch::OwnBatch, interrupts_off::InterruptsSaved};
 
 /// Interrupts are on again, and add.
 pub fn misuse() {

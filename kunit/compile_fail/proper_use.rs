@@ -11,7 +11,7 @@ use kernel::{
     cpu_work::CpuWork,
     folio::{Folio, LockedFolio},
     fs::Inode,
-    percpu::{CpuPinned, InterruptsSaved, PossibleCpu},
+    percpu::{CpuGuard, PossibleCpu},
     workqueue::Queue,
     writeback::batch::Taken,
 };
@@ -57,7 +57,7 @@ pub fn proper_batch(bio: CompletedBio) {
 
 /// Looks at what any CPU may look at, while it stays on its CPU.
 pub fn proper_share() -> *const BioBatch {
-    let pinned = CpuPinned::new();
+    let pinned = CpuGuard::new();
     core::ptr::from_ref(BioBatch::per_cpu().this(&pinned))
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 #include <linux/cpumask.h>
-#include <linux/irqflags.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
 
@@ -28,32 +27,4 @@ __rust_helper void *rust_helper_per_cpu_ptr(void __percpu *ptr, int cpu)
 __rust_helper bool rust_helper_cpu_possible(unsigned int cpu)
 {
 	return cpu_possible(cpu);
-}
-
-__rust_helper unsigned long rust_helper_local_irq_save(void)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	return flags;
-}
-
-__rust_helper void rust_helper_local_irq_restore(unsigned long flags)
-{
-	local_irq_restore(flags);
-}
-
-__rust_helper void rust_helper_local_irq_disable(void)
-{
-	local_irq_disable();
-}
-
-__rust_helper void rust_helper_local_irq_enable(void)
-{
-	local_irq_enable();
-}
-
-__rust_helper bool rust_helper_irqs_disabled(void)
-{
-	return irqs_disabled();
 }

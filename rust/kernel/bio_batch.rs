@@ -13,8 +13,8 @@ use crate::{
         CompletedBio, //
     },
     cpu_work::CpuWork,
+    interrupts_off::InterruptsOff,
     percpu::{
-        InterruptsOff,
         PerCpu,
         PossibleCpu, //
     },

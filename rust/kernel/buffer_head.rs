@@ -26,13 +26,13 @@ use crate::{
     },
     types::Opaque,
     writeback::{
-        buffer_walk,
-        ring::{
+        buffer_index::{
             index,
             index_len,
             seek,
             Link, //
-        }, //
+        },
+        buffer_walk, //
     }, //
 };
 use core::{

@@ -32,7 +32,7 @@ use crate::{
     fs::AddressSpace,
     leftovers::Leftovers,
     percpu::{
-        CpuPinned,
+        CpuGuard,
         PerCpu, //
     },
     sync::{
@@ -238,7 +238,7 @@ impl Held {
             && self.size() <= LARGE
             && self.is_appended_to()
             && Leftovers::per_cpu()
-                .this(&CpuPinned::new())
+                .this(&CpuGuard::new())
                 .add_at_leisure(self)
         {
             return false;
@@ -461,7 +461,7 @@ impl OwnDropBatch {
             // SAFETY: The batch has a reference on it.
             let folio = unsafe { Folio::from_raw(raw) };
             if !leaves && folio.seen().may_go() {
-                Leftovers::per_cpu().this(&CpuPinned::new()).add(folio);
+                Leftovers::per_cpu().this(&CpuGuard::new()).add(folio);
             }
         }
         // SAFETY: The batch has as many references on each: its own, and the page cache's of those

@@ -3,30 +3,38 @@
 //! Storage of which each CPU has its own.
 //!
 //! It is defined in C and reached with proof that the current context stays on its CPU: the
-//! [`CpuPinned`] guard, or interrupts that are off. So nobody goes on with another CPU's share
-//! unawares. Another CPU's share is reached by its number, and by shared reference like one's own:
-//! what is in there has to stand that.
+//! [`CpuGuard`], or [interrupts that are off](crate::interrupts_off). So nobody goes on with
+//! another CPU's share unawares. Another CPU's share is reached by its number, and by shared
+//! reference like one's own: what is in there has to stand that.
 //!
-//! C headers: [`include/linux/percpu.h`](srctree/include/linux/percpu.h),
-//! [`include/linux/irqflags.h`](srctree/include/linux/irqflags.h)
+//! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
 use crate::{
     bindings,
     cpu::CpuId,
-    ffi::c_ulong,
     interrupt::LocalInterruptDisabled,
     types::NotThreadSafe, //
 };
 
 /// Keeps the current context on its CPU. Dropping it lets the context move.
 ///
+/// # Examples
+///
+/// ```
+/// use kernel::percpu::{CpuGuard, PossibleCpu};
+///
+/// let guard = CpuGuard::new();
+/// assert_eq!(PossibleCpu::current(), PossibleCpu::current());
+/// drop(guard);
+/// ```
+///
 /// # Invariants
 ///
 /// Preemption is disabled once for this guard, which is what enables it again.
 #[must_use = "the context may move when the guard is dropped"]
-pub struct CpuPinned(NotThreadSafe);
+pub struct CpuGuard(NotThreadSafe);
 
-impl CpuPinned {
+impl CpuGuard {
     /// Disables preemption until the guard is dropped.
     ///
     /// Context: any.
@@ -42,102 +50,13 @@ impl CpuPinned {
     }
 }
 
-impl Drop for CpuPinned {
+impl Drop for CpuGuard {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: By the type invariants preemption was disabled for this guard.
         unsafe { bindings::preempt_enable() };
     }
 }
-
-/// Interrupts that are off, and will be as they were when this is dropped.
-///
-/// [`LocalInterruptDisabled`] counts how deep it is nested. This does not, and costs what
-/// `local_irq_save()` costs.
-///
-/// # Invariants
-///
-/// Interrupts are off on this CPU. `flags` is what they were before.
-#[must_use = "interrupts are as they were when the guard is dropped"]
-pub struct InterruptsSaved {
-    flags: c_ulong,
-    _here: NotThreadSafe,
-}
-
-impl InterruptsSaved {
-    /// Turns interrupts off, if they are on, until the guard is dropped.
-    ///
-    /// C counterpart: `local_irq_save()`.
-    ///
-    /// # Safety
-    ///
-    /// Guards must be dropped in the reverse order of their making: the first would turn interrupts
-    /// on otherwise. It must not be used in an NMI, which comes while they are off.
-    #[inline(always)]
-    pub unsafe fn new() -> Self {
-        // INVARIANT: Saved and turned off here.
-        Self {
-            // SAFETY: Interrupts may be turned off anywhere.
-            flags: unsafe { bindings::local_irq_save() },
-            _here: NotThreadSafe,
-        }
-    }
-}
-
-impl Drop for InterruptsSaved {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants these are the flags that were saved on this CPU.
-        unsafe { bindings::local_irq_restore(self.flags) };
-    }
-}
-
-/// Interrupts that are off, and were on before.
-///
-/// # Invariants
-///
-/// Interrupts are off on this CPU, and were turned off for this guard.
-#[must_use = "interrupts are on when the guard is dropped"]
-pub struct InterruptsDisabled(NotThreadSafe);
-
-impl InterruptsDisabled {
-    /// Turns interrupts off until the guard is dropped.
-    ///
-    /// C counterpart: `local_irq_disable()`.
-    ///
-    /// # Safety
-    ///
-    /// Interrupts must be on: who had turned them off would find them on.
-    #[inline(always)]
-    pub unsafe fn new() -> Self {
-        // SAFETY: Interrupts may be turned off anywhere.
-        unsafe { bindings::local_irq_disable() };
-        // INVARIANT: Turned off above, for this guard.
-        Self(NotThreadSafe)
-    }
-}
-
-impl Drop for InterruptsDisabled {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants they were turned off for this guard.
-        unsafe { bindings::local_irq_enable() };
-    }
-}
-
-/// Proof that interrupts are off for as long as the proof is borrowed.
-///
-/// # Safety
-///
-/// For as long as an instance exists no interrupt must come to the CPU of the context that has it,
-/// and instances must not be sent to another one.
-pub unsafe trait InterruptsOff: StaysOnCpu {}
-
-// SAFETY: By its invariants, and it is not `Send`.
-unsafe impl InterruptsOff for InterruptsSaved {}
-
-// SAFETY: By its invariants, and it is not `Send`.
-unsafe impl InterruptsOff for InterruptsDisabled {}
 
 /// Proof that the current context stays on its CPU for as long as the proof is borrowed.
 ///
@@ -148,16 +67,10 @@ unsafe impl InterruptsOff for InterruptsDisabled {}
 pub unsafe trait StaysOnCpu {}
 
 // SAFETY: By its invariants preemption is off, and it is not `Send`.
-unsafe impl StaysOnCpu for CpuPinned {}
+unsafe impl StaysOnCpu for CpuGuard {}
 
 // SAFETY: A context with interrupts off is not preempted, and the token is not `Send`.
 unsafe impl StaysOnCpu for LocalInterruptDisabled {}
-
-// SAFETY: As for `LocalInterruptDisabled`.
-unsafe impl StaysOnCpu for InterruptsSaved {}
-
-// SAFETY: As for `LocalInterruptDisabled`.
-unsafe impl StaysOnCpu for InterruptsDisabled {}
 
 /// A CPU that may ever be on line: it has a share of what each CPU has of its own.
 ///

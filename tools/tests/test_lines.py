@@ -39,7 +39,7 @@ int one(void)
 @pytest.mark.parametrize(("name", "text", "expected"), [("one.rs", RUST, 3), ("one.c", C, 4)])
 def test_comments_and_tests_do_not_count(tmp_path: Path, name: str, text: str, expected: int) -> None:
     (tmp_path / name).write_text(text)
-    assert lines.code_lines(tmp_path / name) == expected
+    assert len(lines.code(tmp_path / name).splitlines()) == expected
 
 
 def test_all_files_belong_to_a_mechanism() -> None:

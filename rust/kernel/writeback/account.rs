@@ -62,6 +62,17 @@ impl Flags {
 }
 
 /// What a change of flags from `before` to `after` adds to the counter, in folios: 1, 0 or -1.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::account::{change, Flags};
+///
+/// let dirty = Flags { dirty: true, dropbehind: true };
+/// // Of one who cleans the folio and one who claims it, the first takes it out.
+/// assert_eq!(change(dirty, dirty.cleaned()), -1);
+/// assert_eq!(change(dirty.cleaned(), dirty.cleaned().claimed()), 0);
+/// ```
 #[inline(always)]
 pub fn change(before: Flags, after: Flags) -> i64 {
     i64::from(after.counts()).wrapping_sub(i64::from(before.counts()))

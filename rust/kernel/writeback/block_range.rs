@@ -57,6 +57,19 @@ pub enum Position {
 ///
 /// - `1 << shift` is at least [`MIN_BLOCK_SIZE`], and `blocks << shift` is the folio's size;
 /// - `from <= to <= blocks << shift`.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::block_range::{BlockRange, Position, RangeError};
+///
+/// // 700 bytes at 4000, in a folio of 64 KiB with blocks of 4 KiB.
+/// let range = BlockRange::new(64 << 10, 4 << 10, 4000, 4700);
+/// assert_eq!(range.map(|range| range.touched()), Ok(0..2));
+/// let first = Position::In { before: true, after: false };
+/// assert_eq!(range.map(|range| range.position(0)), Ok(first));
+/// assert_eq!(BlockRange::new(64 << 10, 4 << 10, 4700, 4000), Err(RangeError::Reversed));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRange {
     from: usize,

@@ -40,6 +40,14 @@ pub const TRIES: u32 = 10;
 
 /// After how many milliseconds the next try comes, when so many have been made since something
 /// came.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::later::{wait, TRIES};
+///
+/// assert_eq!((0..TRIES).map(wait).sum::<u32>(), 1023);
+/// ```
 pub fn wait(tries: u32) -> u32 {
     1 << tries.min(TRIES - 1)
 }

@@ -11,11 +11,11 @@
 pub mod account;
 pub mod batch;
 pub mod block_range;
+pub mod buffer_index;
 pub mod buffer_walk;
 pub mod kick;
 pub mod later;
 pub mod pace;
 pub mod policy;
-pub mod ring;
 pub mod round;
 pub mod together;

@@ -85,6 +85,18 @@ pub struct DeviceWrites {
 }
 
 /// From how many pages of dirty dropbehind folios on a writer kicks the flusher.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::pace::{Bounds, Pace};
+///
+/// // 32 writers of files of their own, with pages of 4 KiB, on a drive that writes 100 MB/s.
+/// let bounds = Bounds::with_pages(12);
+/// let at = Pace::new(&bounds).kick_at(&bounds, 25_000, 100_000);
+/// assert_eq!(at.with_inodes(&bounds, 1) << 12, 4 << 20);
+/// assert_eq!(at.with_inodes(&bounds, 32) << 12, 8 << 20);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KickAt {
     /// With one inode.

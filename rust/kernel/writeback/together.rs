@@ -57,6 +57,17 @@ impl Row {
 }
 
 /// What is seen of a folio at one moment.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::together::Seen;
+///
+/// let clean = Seen { dropbehind: true, dirty: false, writeback: false };
+/// assert!(clean.may_go());
+/// // Somebody has written to it again while it waited for others.
+/// assert!(!Seen { dirty: true, ..clean }.may_go());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// It is to leave the page cache once it is clean (`PG_dropbehind`).

@@ -19,10 +19,10 @@ from ..errors import Failure, run_main
 MECHANISMS = {
     "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|rust_dirty_folio",
     "kick and round": r"dontcache_list|fs/dontcache\.rs|kick|round|[_/]pace\.|policy|flush",
-    "walk": r"buffer_walk|buffer_head|block_range|ring|write_begin",
+    "walk": r"buffer_walk|buffer_head|block_range|buffer_index|write_begin",
     "batch": r"bio|writeback/batch|cpu_work",
     "drop": r"dropbehind|drop_batch|leftovers|later|together|rust_tail|rust_drop",
-    "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback|rust_dontcache",
+    "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|interrupts|sched|writeback/mod|rust_writeback|rust_dontcache",
 }
 """The first that is found in a file's name is its mechanism."""
 NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"
@@ -31,14 +31,14 @@ RUST_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 RUST_TESTS = re.compile(r"^#\[cfg\(all\(test.*", re.MULTILINE | re.DOTALL)
 
 
-def code_lines(path: Path) -> int:
-    """Lines of a file that are neither empty nor comment, nor a test."""
+def code(path: Path) -> str:
+    """The lines of a file that are neither empty nor comment, nor a test."""
     text = path.read_text()
     if path.suffix == ".rs":
         text = RUST_COMMENT.sub("", RUST_TESTS.sub("", text))
     else:
         text = C_COMMENT.sub("", text)
-    return sum(bool(line.strip()) for line in text.splitlines())
+    return "\n".join(line for line in text.splitlines() if line.strip())
 
 
 def mechanism(name: str) -> str:
@@ -72,7 +72,7 @@ def counted(project: Path = paths.PROJECT) -> dict[str, dict[str, int]]:
         kind = "C"
         if name.endswith(".rs"):
             kind = "core" if "/writeback/" in name else "abstractions and edges"
-        table[mechanism(name)][kind] += code_lines(project / name)
+        table[mechanism(name)][kind] += len(code(project / name).splitlines())
     return table
 
 

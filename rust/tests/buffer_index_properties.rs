@@ -5,7 +5,7 @@
 #![cfg(not(loom))]
 
 use core::cell::Cell;
-use writeback::ring::{index, index_len, seek, Link, EVERY, FEW};
+use writeback::buffer_index::{index, index_len, seek, Link, EVERY, FEW};
 
 /// A ring that counts how often its links are followed.
 struct Ring {

@@ -49,6 +49,29 @@ pub fn index<L: Link>(head: L, len: usize) -> impl Iterator<Item = L> {
 
 /// The link `nth` of a ring, counted from `head`, which is link zero. Walks where the index, which
 /// may be empty, does not reach.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::buffer_index::{index, seek, Link};
+///
+/// /// A link of a ring of 512.
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Nth(usize);
+///
+/// impl Link for Nth {
+///     fn next(self) -> Self {
+///         Self((self.0 + 1) % 512)
+///     }
+/// }
+///
+/// let mut entries = KVec::new();
+/// for link in index(Nth(0), 512) {
+///     entries.push(link, GFP_KERNEL)?;
+/// }
+/// assert_eq!(seek(Nth(0), &entries, 301), Nth(301));
+/// # Ok::<(), Error>(())
+/// ```
 #[inline(always)]
 pub fn seek<L: Link>(head: L, index: &[L], nth: usize) -> L {
     let place = (nth / EVERY).wrapping_sub(1);
