@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """make kunit: the KUnit suites, by the kernel's own kunit.py: under user-mode Linux, or on an emulated arm64.
 
-Under user-mode Linux once with both cores in the kernel, and once with Rust alone.
+Under user-mode Linux once with both cores in the kernel, and once with Rust alone and the examples of the kernel's Rust.
 
 An emulator that keeps x86's order of memory proves nothing of arm64's: that is what the models are for. What it
 shows is what other pages, atomics and large folios do.
@@ -51,8 +51,12 @@ class Platform:
         return paths.LOG / f"kunit{self.suffix}.ktap"
 
 
-ONE_CORE = Platform("one-core", "um", "all", "linux", (CONFIG / "kunit.config", CONFIG / "uml.config"), 1200)
-UML = replace(ONE_CORE, name="", configs=(*ONE_CORE.configs, CONFIG / "both-cores.config"))
+def _configs(*names: str) -> tuple[Path, ...]:
+    return tuple(CONFIG / f"{name}.config" for name in ("kunit", *names))
+
+
+UML = Platform("", "um", "all", "linux", _configs("uml", "both-cores"), 1200)
+ONE_CORE = replace(UML, name="one-core", configs=_configs("uml", "doctests"))
 
 
 def arm64(pages: str) -> Platform:
@@ -60,7 +64,7 @@ def arm64(pages: str) -> Platform:
 
     The suites that compare change the core for each trial: an emulator takes minutes to patch arm64's code.
     """
-    configs = tuple(CONFIG / f"{name}.config" for name in ("kunit", "kunit-arm64", f"arm64-{pages}"))
+    configs = _configs("kunit-arm64", f"arm64-{pages}")
     return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs, 600)
 
 
