@@ -78,6 +78,10 @@ endif
 compare:
 	@tools/enter python3 -m rust_writeback $@ $(if $(call given,A),$(call quoted,A)) $(if $(call given,B),$(call quoted,B))
 
+## results: what was measured last goes to tools/results/ and the README
+results:
+	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
+
 ## vm: a shell in the virtual machine
 vm:
 	@tools/vm
@@ -89,4 +93,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit lines micro series vm clean help
+.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit lines micro results series vm clean help

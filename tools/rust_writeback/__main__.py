@@ -21,6 +21,7 @@ TARGETS = {
     "conformance": ("check.conformance", "try what DONTCACHE promises on both cores"),
     "mutants": ("check.mutants", "try whether the rows of conformance find a core that breaks their rules"),
     "micro": ("bench.micro", "count the instructions of single operations on both cores"),
+    "results": ("bench.kept", "keep what was measured last"),
     "series": ("build.series", "write our changes as a series of patches"),
     "lint": ("check.lint", "run the linters"),
     "audit": ("check.audit", "list what is unsafe, and why it is sound"),

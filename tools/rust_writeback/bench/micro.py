@@ -25,7 +25,7 @@ from ..build import kernel
 from ..errors import Failure, run_main
 from ..steps import write_whole
 from ..vm import emulated, machine
-from . import overwrite
+from . import boots, overwrite
 
 DRIVER = paths.TOOLS / "guest" / "micro.py"
 CORES = overwrite.CORES
@@ -224,7 +224,8 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     kernel.ensure()
     measured: dict[str, Measured] = {}
-    setup: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
+    date = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    setup: dict[str, Any] = {"date": date, "revision": boots.revision()}
     for core in CORES:
         print(f"{core} core under icount ...", file=sys.stderr, flush=True)
         measured[core], result = measure(core)

@@ -138,6 +138,36 @@ def draw_curves(offsets: Sequence[float], curves: Mapping[str, Mapping[str, Sequ
         return _svg("overwrite", figure)
 
 
+RATIO = re.compile(r"([\d.]+) \(([\d.]+)-([\d.]+)\)")
+"""A ratio with its interval, as tables have it."""
+
+
+def draw_beside(rows: Sequence[tuple[str, str, str]]) -> str:
+    """DONTCACHE to durable over buffered: for each load what it is, and C's and Rust's ratio as a table has them."""
+    with plt.rc_context(STYLE):
+        figure, (axes,) = _panels(["ratio"], 0.9 + 0.34 * len(rows))
+        for place, (_, *ratios) in enumerate(rows):
+            for core, offset, text in zip(CORES, (-0.14, 0.14), ratios, strict=True):
+                if not (found := RATIO.fullmatch(text)):
+                    raise ValueError(f"{text!r} is no ratio with its interval")
+                estimate, low, high = map(float, found.groups())
+                face = "white" if low <= 1 <= high else COLOURS[core]
+                axes.plot([low, high], [place + offset] * 2, "-", color=COLOURS[core], linewidth=1.6)
+                axes.plot([estimate], [place + offset], "o", color=COLOURS[core], markerfacecolor=face, markersize=5)
+        _beside_axes(axes, [text for text, *_ in rows])
+        _legend(figure)
+        return _svg("beside", figure)
+
+
+def _beside_axes(axes: Axes, texts: Sequence[str]) -> None:
+    axes.axvline(1, color="#222222", linewidth=0.9)
+    axes.set_xscale("log")
+    _ratio_ticks(axes)
+    axes.set_ylim(len(texts) - 0.5, -0.5)
+    axes.set_yticks(range(len(texts)), texts)
+    axes.set_xlabel("bytes a second until they are on the drive, DONTCACHE/buffered")
+
+
 def _svg(name: str, figure: Figure) -> str:
     text = io.StringIO()
     # A fixed salt and no date: the same figures make the same file.
@@ -299,12 +329,7 @@ def _beside(drawing: Drawing) -> Figure:
         offset = (cores.index(one.group.mode) - (len(cores) - 1) / 2) * 0.5 / len(cores)
         place = panels.index((one.group.scenario, one.group.place)) + offset
         _interval(axes, place, one, COLOURS[one.group.mode], COLOURS[one.group.mode])
-    axes.axvline(1, color="#222222", linewidth=0.9)
-    axes.set_xscale("log")
-    _ratio_ticks(axes)
-    axes.set_ylim(len(panels) - 0.5, -0.5)
-    axes.set_yticks(range(len(panels)), [f"{scenario}, {place}" for scenario, place in panels])
-    axes.set_xlabel("bytes a second until they are on the drive, DONTCACHE/buffered")
+    _beside_axes(axes, [f"{scenario}, {place}" for scenario, place in panels])
     _legend(figure, variants=cores)
     return figure
 

@@ -3,6 +3,7 @@
 
 The patches are applied one by one to a copy of the pristine tree. After each the kernel is built with the core
 (clippy, a warning is an error) and without, and the patch has to pass checkpatch --strict and its Rust rustfmt.
+What the patches for merging make is booted in the virtual machine, and written to with DONTCACHE.
 The copy shares its files with build/linux by links, which a patch program replaces and does not write through.
 """
 
@@ -18,16 +19,19 @@ from functools import partial
 from pathlib import Path
 
 from .. import paths, steps
-from ..check import lint
+from ..check import guest_tests, lint
 from ..errors import Failure
 from ..run import logged, relevant_lines
 from . import config, fetch, kernel, overlay, series, wiring
+from .variants import Variant
 
 TREE = paths.BUILD / "series-linux"
 CONFIG = paths.TOOLS / "config"
 FRAGMENTS = [CONFIG / "objects.config", CONFIG / "series.config"]
 MODULES = CONFIG / "series-modules.config"
 CORE = "CONFIG_RUST_WRITEBACK"
+BOOTED = Variant(copy="series")
+"""The kernel that a tree has with the patches for merging alone, in the virtual machine."""
 NEW_RUST = re.compile(r"^\+\+\+ b/(\S+\.rs)$", re.MULTILINE)
 
 
@@ -42,40 +46,43 @@ def pristine() -> None:
             steps.write_whole(TREE / name, (series.ORIGINALS / name).read_bytes())
 
 
+def known(options: dict[str, str]) -> dict[str, str]:
+    """A configuration, as far as the tree knows of it by now."""
+    kconfig = "".join(path.read_text() for path in (TREE / "mm").glob("Kconfig.rust_writeback*"))
+    there = {f"CONFIG_{name}" for name in re.findall(r"^config (\S+)$", kconfig, re.MULTILINE)}
+    return {name: value for name, value in options.items() if not name.startswith(CORE) or name in there}
+
+
 def asked(kind: str) -> dict[str, str]:
-    """The configuration of a kind of build, as far as the tree knows of it by now."""
-    options = config.merge([*FRAGMENTS, MODULES] if kind == "modules" else FRAGMENTS)
-    known = "".join(path.read_text() for path in (TREE / "mm").glob("Kconfig.rust_writeback*"))
-    ours = {name for name in options if name.startswith(CORE)}
-    for name in ours:
-        if not re.search(rf"^config {name.removeprefix('CONFIG_')}$", known, re.MULTILINE):
-            del options[name]
-        elif kind == "without":
-            options[name] = "n"
-    return options
+    """The configuration of a kind of build."""
+    options = known(config.merge([*FRAGMENTS, MODULES] if kind == "modules" else FRAGMENTS))
+    off = {name: "n" for name in options if name.startswith(CORE)} if kind == "without" else {}
+    return options | off
+
+
+def compiled(out: Path, wanted: dict[str, str], log: Path, *targets: str) -> str | None:
+    """Configure and build in a folder; what is wrong, or None."""
+    fragment = out / "fragment.config"
+    steps.write_whole(fragment, config.render(wanted))
+    rust = ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings"] if wanted.get(CORE) == "y" else []
+    common = [f"--directory={TREE}", f"O={out}", "LLVM=1", f"CC={kernel.COMPILER}", *rust]
+    make = ["make", f"-j{os.cpu_count() or 1}", *common]
+    if logged([*make, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"], log, kernel.make_environment()):
+        return "\n".join(["cannot be configured:", *relevant_lines(log)])
+    config.check(wanted, config.parse((out / ".config").read_text()))
+    if logged([*make, *targets], log, kernel.make_environment()):
+        return "\n".join(["does not build:", *relevant_lines(log)])
+    if warning := re.search(r"^.*\bwarning: .*$", log.read_text(errors="replace"), re.MULTILINE | re.IGNORECASE):
+        return f"warns: {warning[0]}"
+    return None
 
 
 def build(kind: str, number: int) -> str | None:
     """Build what there is now, with or without the core or with modules; what is wrong, or None."""
-    out = paths.BUILD / f"series-{kind}"
-    wanted = asked(kind)
-    fragment = out / "fragment.config"
-    steps.write_whole(fragment, config.render(wanted))
     log = paths.LOG / f"series-{number:02}-{kind}.log"
-    rust = [] if kind == "without" else ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings"]
-
-    def make(*targets: str) -> list[str]:
-        common = [f"--directory={TREE}", f"O={out}", "LLVM=1", f"CC={kernel.COMPILER}", *rust]
-        return ["make", f"-j{os.cpu_count() or 1}", *common, *targets]
-
-    if logged(make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"), log, kernel.make_environment()):
-        return "\n".join([f"cannot be configured ({kind}):", *relevant_lines(log)])
-    config.check(wanted, config.parse((out / ".config").read_text()))
-    if logged(make("vmlinux", *(["modules"] if kind == "modules" else [])), log, kernel.make_environment()):
-        return "\n".join([f"does not build ({kind}):", *relevant_lines(log)])
-    if warning := re.search(r"^.*\bwarning: .*$", log.read_text(errors="replace"), re.MULTILINE | re.IGNORECASE):
-        return f"warns ({kind}): {warning[0]}"
-    return None
+    targets = ["vmlinux", *(["modules"] if kind == "modules" else [])]
+    wrong = compiled(paths.BUILD / f"series-{kind}", asked(kind), log, *targets)
+    return f"{kind}: {wrong}" if wrong else None
 
 
 def mail(patch: Path) -> str | None:
@@ -106,6 +113,17 @@ def check(patch: Path, number: int, kinds: Sequence[str]) -> None:
         raise Failure(f"{patch.name}: {wrong}")
 
 
+def boot(number: int) -> None:
+    """Build what the patches for merging make as the kernel of the virtual machine, and write with DONTCACHE on it."""
+    log = paths.LOG / f"series-{number:02}-boot.log"
+    if wrong := compiled(BOOTED.out, known(config.merge(BOOTED.fragments)), log, "bzImage"):
+        raise Failure(f"the kernel to boot: {wrong}")
+    steps.write_whole(BOOTED.image, (BOOTED.out / "arch/x86/boot/bzImage").read_bytes())
+    counts = guest_tests.run(["dontcache_write"], ["rust"], BOOTED)
+    if counts.failed or not counts.passed:
+        raise Failure(f"the kernel that the patches make does not pass: {'; '.join(counts.problems) or 'nothing ran'}")
+
+
 def differs() -> str | None:
     """Whether what the patches made is not what `make kernel` builds."""
     places = {*overlay.read_allowlist().values()} | {name for patch in wiring.patches() for name in wiring.touched(patch)}
@@ -134,9 +152,11 @@ def run(made: Sequence[Path]) -> int:
                 raise Failure(f"{patch.name} does not apply; mend tools/series.toml")
             kinds = ["with", "without", *(["modules"] if number == len(patches) else [])]
             key = steps.digest(key, patch.read_text().partition("\ndiff ")[2])
-            known = not steps.step(f"series-{number:02}", key, [], partial(check, patch, number, kinds))
-            took = "as it was" if known else f"{time.monotonic() - start:.0f} s"
+            new = steps.step(f"series-{number:02}", key, [], partial(check, patch, number, kinds))
+            took = f"{time.monotonic() - start:.0f} s" if new else "as it was"
             print(f"{patch.name}: ok ({took})", flush=True)
+            if number == len(patches) - 1:
+                steps.step("series-boot", key, [BOOTED.image], partial(boot, number))
         if wrong := differs():
             raise Failure(wrong)
     print("after the last patch each file is what make kernel builds")

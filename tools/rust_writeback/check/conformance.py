@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import paths
+from ..bench.boots import revision
 from ..build import kernel
 from ..build.variants import MEASURED, Variant, sanitizer
 from ..errors import Failure, run_main
@@ -261,7 +262,7 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     kernel.ensure(variant)
     cores = [core for core in CORES if core in (options.core or CORES)]
-    setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
+    setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "revision": revision()}
     boots = emulated.Boots()
     results = {core: run_rows(core, rows, options.short, setup, boots, variant) for core in cores}
     setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make results: what was measured last goes to tools/results/, and from there to the README.
+
+Each page says when, with which command and on what it was measured, and has a fingerprint of the kernel code that it is
+about. make lint refuses a page whose code is another, and a README whose table or picture is not the pages'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+from ..check import lines
+from ..errors import Failure, run_main
+from ..steps import write_whole
+from . import micro, overwrite, plots
+
+FOLDER = paths.TOOLS / "results"
+README = paths.PROJECT / "README.md"
+PICTURE = FOLDER / "beside.svg"
+BEGIN, END = "<!-- make results -->\n", "<!-- to here -->"
+
+CODE = re.compile(r"\bcode ([0-9a-f]{12})\b")
+REVISION = re.compile(r"\brevision ([0-9a-f]{12})\b")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of load.md: the benchmark that it is from, its tables, and the loads that go to the README."""
+
+    heading: str
+    folder: Path
+    command: str
+    machine: str
+    loads: dict[str, str]
+    tables: tuple[str, ...] = ("DONTCACHE beside buffered",)
+
+
+PARTS = (
+    Part(
+        "make run",
+        paths.BUILD / "report",
+        "make run",
+        "emulated drive",
+        {
+            "small-4k": "4 KiB in a row",
+            "append": "four logs that are synced",
+            "paced": "four writers of 4 KiB each millisecond",
+            "random": "random 4 KiB",
+        },
+        ("DONTCACHE beside buffered", "What the loads did", "What they cost"),
+    ),
+    Part(
+        "The native machine",
+        paths.BUILD / "native",
+        "make bench NATIVE=1 ARGS='"
+        + " ".join(
+            f"--only {load}/xfs/[bd][uo]*"
+            for load in ("small-*", "sequential", "random", "append", "tree", "writers-32")
+        )
+        + " --pairs 5'",
+        "native",
+        {
+            "small-4k": "4 KiB in a row, memory to spare",
+            "sequential": "1 MiB in a row, memory to spare",
+            "random": "random 4 KiB, memory to spare",
+        },
+    ),
+    Part(
+        "An NFS server",
+        paths.BUILD / "bench",
+        "make bench ARGS='--only */nfs --pairs 3'",
+        "emulated drive",
+        {"sequential": "an NFS server, files larger than memory, in a row"},
+        ("DONTCACHE beside buffered", "direct beside buffered"),
+    ),
+)
+
+
+def code(project: Path = paths.PROJECT) -> str:
+    """A fingerprint of the kernel code: comments, empty lines, tests and documentation change nothing."""
+    digest = hashlib.sha256()
+    overlay = tomllib.loads((project / "tools" / "overlay.toml").read_text())
+    for name in sorted(overlay):
+        if not re.search(lines.NOT_COUNTED, name):
+            digest.update(f"{name}\n{lines.code(project / name)}\n".encode())
+    for patch in sorted(project.glob("*/wiring.patch")):
+        added = (line for line in patch.read_text().splitlines() if line.startswith(("+", "-")) and line[1:].strip())
+        digest.update("\n".join(added).encode())
+    return digest.hexdigest()[:12]
+
+
+def _git(*arguments: str) -> bytes:
+    command = ["git", "-c", f"safe.directory={paths.PROJECT}", "-C", str(paths.PROJECT), *arguments]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def code_of(revision: str) -> str:
+    """The fingerprint of a revision."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            archive = _git("archive", revision, "rust", "mm", "fs", "block", "kunit", "tools/overlay.toml")
+        except subprocess.CalledProcessError:
+            raise Failure(f"there is no revision {revision}; measure again") from None
+        with tarfile.open(fileobj=BytesIO(archive)) as tar:
+            tar.extractall(folder, filter="data")
+        return code(Path(folder))
+
+
+def measured(path: Path, command: str) -> dict[str, Any]:
+    """A result that was measured with today's code, its one revision in the setup; anything else is refused."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        setup = found["setup"]
+        [revision] = setup["revisions"] if "revisions" in setup else [setup["revision"]]
+        setup["revision"] = revision
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Failure(f"{path.parent.name} has no result of one revision; run: {command}") from None
+    if not re.fullmatch("[0-9a-f]{12}", revision):
+        raise Failure(f"{path.parent.name} was measured with changes that are in no revision; commit, then run: {command}")
+    if code_of(revision) != code():
+        raise Failure(f"{path.parent.name} is of {revision}, and the code is another now; run: {command}")
+    return found
+
+
+def obtained(setup: dict[str, Any], command: str) -> str:
+    """When, with what, and of which code."""
+    date = setup["date"].partition(" ")[0]
+    return f"`{command}`, {date}, revision {setup['revision']}, code {code()}"
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
+    ruler = ["---"] * left + ["---:"] * (len(header) - left)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ruler, *rows))
+
+
+def load() -> str:
+    """load.md: loads to durable."""
+    text = ["# Under load, C beside Rust"]
+    for part in PARTS:
+        found = measured(part.folder / "results.json", part.command)
+        report = (part.folder / "report.md").read_text()
+        said = report.rpartition("Obtained by ")[2].partition(": ")[2].strip()
+        text += [f"## {part.heading}", f"{obtained(found['setup'], part.command)}: {said}"]
+        for heading in part.tables:
+            table = re.search(rf"^{re.escape(heading)}:\n\n((?:\|.*\n)+)", report, re.MULTILINE)
+            if not table:
+                raise Failure(f"{part.folder.name} has no table {heading!r}; run: {part.command}")
+            # The ratio of the cores is that of rows that are there.
+            rows = [row for row in table[1].splitlines() if "| Rust/C |" not in row]
+            text += [f"{heading}:", "\n".join(rows)]
+    text.append("What the columns are: [the benchmark](../rust_writeback/bench/README.md).")
+    return "\n\n".join(text) + "\n"
+
+
+def instructions() -> str:
+    """micro.md: what single operations cost."""
+    found = measured(paths.BUILD / "report" / "micro.json", "make micro")
+
+    def beside(names: dict[str, str], what: str) -> str:
+        values = {core: found["figures"][core] for core in micro.CORES}
+        rows = [
+            [text, *(f"{values[core][name]:.0f}" for core in micro.CORES), f"{found['ratios'][name]:.2f}"]
+            for name, text in names.items()
+        ]
+        return _markdown((what, "C", "Rust", "Rust/C"), rows, 1)
+
+    overwrites, rounds, files = found["overwrite"], found["rounds"], found["files"]
+    writes = []
+    for block in overwrite.BLOCKS:
+        for size in overwrite.SIZES:
+            for place in overwrite.PLACES:
+                row = f"{block} pwrite {size} {place}"
+                values = [f"{overwrites['figures'][core][row]:.0f}" for core in overwrite.CORES]
+                about = [f"{block >> 10} KiB", f"{size >> 10} KiB", place]
+                writes.append([*about, *values, f"{overwrites['ratios'][row]:.2f}"])
+    most = max(overwrites["ratios"].values())
+    worst = {core: max(overwrites["worst_over_start"][core].values()) for core in overwrite.CORES}
+    few, many = (files[count] for count in micro.FILES)
+    parts = [
+        "# Instructions, C beside Rust",
+        f"{obtained(found['setup'], 'make micro')}: a guest in which a tick is an instruction, one CPU, Linux"
+        f" {found['setup']['kernel']}. A second run gives the same digits. What the rows are: [the"
+        " benchmark](../rust_writeback/bench/README.md#instructions).",
+        "## Operations",
+        beside(micro.OPERATIONS, "operation"),
+        "## Task switches for 1000 bios, 20 us apart",
+        beside(micro.SWITCHES, "waiting"),
+        "## Dropping a folio whose writeback ends",
+        beside(micro.DROPS, "folio"),
+        "## The flusher",
+        _markdown(
+            ("a round for one page, beside dirty inodes of others", "C", "Rust"),
+            [[dirty, *(f"{rounds[core][dirty]:.0f}" for core in micro.CORES)] for dirty in micro.ROUNDS],
+            1,
+        ),
+        f"With Rust, a round that looks at all it may and writes nothing: {found['look']:.0f} (at most"
+        f" {micro.LOOK_LIMIT}). {micro.FILES[0]} files of a page that are all dirty when their round begins:"
+        f" {few / 1e6:.1f} million, {micro.FILES[1]}: {many / 1e6:.1f} million, {many / few:.1f} times as much (at most"
+        f" {micro.FILES_LIMIT:.0f}).",
+        "## Small writes into large folios",
+        "Instructions of `pwrite` into a cached folio of 2 MiB on ext4, whose buffers are all up to date:",
+        _markdown(("blocks", "size", "where in the folio", "C", "Rust", "Rust/C"), writes, 3),
+        f"All {len(overwrites['ratios'])} rows, with write, writev and io_uring and folios of all sizes, are at most"
+        f" {most:.3f}. The worst place in a folio costs {worst['rust']:.2f} times the start, with C {worst['c']:.0f} times.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def promises() -> str:
+    """conformance.md: what either core kept."""
+    found = measured(paths.BUILD / "conformance" / "conformance.json", "make conformance")
+    setup, rows = found["setup"], found["rows"]
+    if setup["rows"] != "whole" or {core for row in rows for core in row["results"]} != set(micro.CORES):
+        raise Failure("conformance has no whole result of both cores; run: make conformance")
+    cells = [
+        [row["promise"], f"`{row['name']}`"]
+        + [cell for core in micro.CORES for cell in _verdict(row["results"][core])]
+        for row in rows
+    ]
+    kept = {core: sum(row["results"][core]["verdict"] == "kept" for row in rows) for core in micro.CORES}
+    parts = [
+        "# What was kept, C beside Rust",
+        f"{obtained(setup, 'make conformance')}: Linux {setup['kernel']}, {setup['accelerator']}. Of {len(rows)} rows C kept"
+        f" {kept['c']} and Rust {kept['rust']}. What each row tries: [the promises](../guest/conformance/README.md).",
+        _markdown(("promise", "row", "C", "figures of C", "Rust", "figures of Rust"), cells, 6),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict(result: dict[str, Any]) -> list[str]:
+    return [result["verdict"], result["figures"].replace("|", r"\|")]
+
+
+PAGES: dict[str, Callable[[], str]] = {"load": load, "micro": instructions, "conformance": promises}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the README's table: a load, and either core's ratio with its interval, in words."""
+
+    load: str
+    machine: str
+    c: str
+    rust: str
+
+
+def readme_rows(page: str) -> list[Row]:
+    """The README's rows, from the text of load.md."""
+    rows = []
+    for part in PARTS:
+        section = page.partition(f"\n## {part.heading}\n")[2].partition("\n## ")[0]
+        table = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+        ratio = table[0].index("ratio to durable") if table else 0
+        found = {(row[0], row[1]): row[ratio] for row in reversed(table)}
+        for name, text in part.loads.items():
+            if ratio == 0 or not {(name, "C"), (name, "Rust")} <= found.keys():
+                raise Failure(f"load.md has no {name} of both cores in {part.heading!r}; run: make results")
+            rows.append(Row(text, part.machine, found[name, "C"], found[name, "Rust"]))
+    return rows
+
+
+def readme_part(page: str) -> str:
+    """What stands between the marks of the README."""
+    revisions = dict.fromkeys(REVISION.findall(page))
+    rows = [[row.load, row.machine, row.c, row.rust] for row in readme_rows(page)]
+    said = f"To durable, DONTCACHE/buffered, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
+    ruler = "| load | machine | C | Rust |\n| --- | --- | ---: | ---: |"
+    return "\n".join([said, "", ruler, *("| " + " | ".join(row) + " |" for row in rows), ""])
+
+
+def with_part(readme: str, page: str) -> str:
+    """The README with the part that load.md says."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise Failure(f"README.md has lost its marks; put {BEGIN.strip()} and {END} around its table")
+    return before + begin + readme_part(page) + end + after
+
+
+def picture(page: str) -> str:
+    """The README's picture. It says of which figures it is: another matplotlib draws the same a bit differently."""
+    svg = plots.draw_beside([(f"{row.load}, {row.machine}", row.c, row.rust) for row in readme_rows(page)])
+    return f"<!-- {figures(page)} -->\n{svg}"
+
+
+def figures(page: str) -> str:
+    """A fingerprint of the README's rows."""
+    return hashlib.sha256(readme_part(page).encode()).hexdigest()[:12]
+
+
+def stale(project: Path = paths.PROJECT) -> list[str]:
+    """What of the pages, of the README's table and of its picture is not of the code that is here."""
+    now, wrong = code(project), []
+    folder = project / "tools" / "results"
+    for name in PAGES:
+        found = set(CODE.findall((folder / f"{name}.md").read_text()))
+        if found != {now}:
+            said = " and ".join(sorted(found)) or "no code"
+            wrong.append(f"tools/results/{name}.md is of {said}, the code is {now}; measure again, then: make results")
+    page = (folder / "load.md").read_text()
+    readme = (project / "README.md").read_text()
+    if with_part(readme, page) != readme:
+        wrong.append("the README's table is not that of tools/results/load.md; run: make results")
+    if figures(page) not in (folder / PICTURE.name).read_text().partition("\n")[0]:
+        wrong.append("tools/results/beside.svg is not of tools/results/load.md; run: make results")
+    return wrong
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages that are asked for, and what the README has of them."""
+    parser = argparse.ArgumentParser(prog="results", description=__doc__)
+    parser.add_argument("page", nargs="*", help=f"{', '.join(PAGES)}; all of them if none is named")
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.page) - set(PAGES)):
+        raise Failure(f"{', '.join(unknown)}: no such page; there are {', '.join(PAGES)}", 2)
+    written = {name: PAGES[name]() for name in options.page or PAGES}
+    for name, text in written.items():
+        write_whole(FOLDER / f"{name}.md", text)
+        print(f"tools/results/{name}.md")
+    if page := written.get("load"):
+        write_whole(PICTURE, picture(page))
+        write_whole(README, with_part(README.read_text(), page))
+        print("tools/results/beside.svg\nREADME.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

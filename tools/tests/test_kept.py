@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make results: pages of what was measured, and what the README has of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rust_writeback import paths
+from rust_writeback.bench import kept
+from rust_writeback.errors import Failure
+
+NAMES = ("README.md", "tools/overlay.toml", "tools/results")
+FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block", "kunit")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what the results are about."""
+    for name in NAMES + FOLDERS:
+        source = paths.PROJECT / name
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    shutil.copy(paths.PROJECT / "rust" / "wiring.patch", tmp_path / "rust")
+    return tmp_path
+
+
+def fresh(project: Path) -> None:
+    """Make all pages be of the code that is there."""
+    now = kept.code(project)
+    for name in kept.PAGES:
+        page = project / "tools" / "results" / f"{name}.md"
+        page.write_text(kept.CODE.sub("", page.read_text()) + f"code {now}\n")
+    page = (project / "tools" / "results" / "load.md").read_text()
+    (project / "tools" / "results" / "beside.svg").write_text(f"<!-- {kept.figures(page)} -->\n<svg/>")
+    readme = project / "README.md"
+    readme.write_text(kept.with_part(readme.read_text(), page))
+
+
+def test_pages_of_the_code_are_fresh(project: Path) -> None:
+    fresh(project)
+    assert kept.stale(project) == []
+
+
+def test_a_line_of_code_makes_them_old(project: Path) -> None:
+    fresh(project)
+    with (project / "fs" / "rust_round.c").open("a") as file:
+        file.write("int more;\n")
+    assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.md" for name in kept.PAGES]
+
+
+def test_a_hook_makes_them_old(project: Path) -> None:
+    before = kept.code(project)
+    with (project / "mm" / "wiring.patch").open("a") as file:
+        file.write("+\tmore();\n")
+    assert kept.code(project) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("fs/rust_round.c", "/* A comment. */\n"),
+        ("mm/dontcache_counter.rs", "// A comment.\n"),
+        ("rust/kernel/writeback/pace.rs", "\n#[cfg(all(test, not(loom)))]\nmod more {}\n"),
+        ("mm/dontcache.rst", "A sentence.\n"),
+    ],
+)
+def test_words_and_tests_do_not(project: Path, name: str, more: str) -> None:
+    before = kept.code(project)
+    with (project / name).open("a") as file:
+        file.write(more)
+    assert kept.code(project) == before
+
+
+def test_another_table_in_the_readme_is_told(project: Path) -> None:
+    fresh(project)
+    readme = project / "README.md"
+    readme.write_text(readme.read_text().replace("| four logs", "| five logs"))
+    assert kept.stale(project) == ["the README's table is not that of tools/results/load.md; run: make results"]
+
+
+def test_a_picture_of_other_figures_is_told(project: Path) -> None:
+    fresh(project)
+    (project / "tools" / "results" / "beside.svg").write_text("<!-- 0123456789ab -->\n<svg/>")
+    assert kept.stale(project) == ["tools/results/beside.svg is not of tools/results/load.md; run: make results"]
+
+
+def test_a_readme_without_marks_is_told(project: Path) -> None:
+    page = (project / "tools" / "results" / "load.md").read_text()
+    with pytest.raises(Failure, match="lost its marks"):
+        kept.with_part("# A page\n", page)
+
+
+def test_a_load_that_is_missing_is_told() -> None:
+    page = (paths.PROJECT / "tools" / "results" / "load.md").read_text()
+    without = "\n".join(line for line in page.splitlines() if not line.startswith("| append | Rust"))
+    with pytest.raises(Failure, match="load.md has no append of both cores in 'make run'"):
+        kept.readme_rows(without)
+
+
+@pytest.mark.parametrize(
+    ("setup", "said"),
+    [
+        ({"revisions": ["0123456789ab", "ba9876543210"]}, "no result of one revision"),
+        ({}, "no result of one revision"),
+        ({"revision": "0123456789ab+changes"}, "changes that are in no revision"),
+        ({"revision": "000000000000"}, "there is no revision 000000000000"),
+    ],
+)
+def test_what_cannot_be_repeated_is_refused(tmp_path: Path, setup: dict[str, object], said: str) -> None:
+    result = tmp_path / "results.json"
+    result.write_text(json.dumps({"setup": setup}))
+    with pytest.raises(Failure, match=said):
+        kept.measured(result, "make run")
+
+
+def test_the_picture_has_a_row_for_each_load() -> None:
+    page = (paths.PROJECT / "tools" / "results" / "load.md").read_text()
+    svg = kept.picture(page)
+    assert kept.figures(page) in svg.partition("\n")[0]
+    assert all(row.load in svg for row in kept.readme_rows(page))
+
+
+def test_an_unknown_page_is_told() -> None:
+    with pytest.raises(Failure, match="more: no such page; there are load, micro, conformance"):
+        kept.main(["load", "more"])
