@@ -4,6 +4,8 @@
 # tools/enter makes when it is missing.
 
 .DEFAULT_GOAL := help
+# --only */nfs is for the benchmark, whatever files there are.
+.SHELLFLAGS := -fc
 
 # Only what stands on make's command line counts: an environment variable of the same name is somebody
 # else's. $(call quoted,NAME) is its value as one word of the shell, whatever is in it.

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dontcache import MIB, MKFS, MOUNT, NVME, PAGE, RWF_DONTCACHE, counter, opened, run
+from lib.dontcache import MIB, MKFS, MOUNT, NVME, PAGE, RWF_DONTCACHE, counter, opened, run
 from lib.nfs import serve_by, served
 
 WRITERS = 6

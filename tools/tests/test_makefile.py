@@ -140,3 +140,14 @@ def test_help_names_all_that_there_is() -> None:
     phony = next(line for line in (PROJECT / "Makefile").read_text().splitlines() if line.startswith(".PHONY:"))
     assert told == set(phony.split()[1:]) - {"help"}
     assert any(line.startswith("make bench NATIVE=1 ") for line in lines)
+
+
+def test_patterns_are_not_names_of_files(tmp_path: Path) -> None:
+    (tmp_path / "build" / "nfs").mkdir(parents=True)
+    (tmp_path / "tools").mkdir()
+    enter = tmp_path / "tools" / "enter"
+    enter.write_text('#!/bin/sh\necho "$@"\n')
+    enter.chmod(0o755)
+    command = ["make", "-f", PROJECT / "Makefile", "bench", "ARGS=--only */nfs --pairs 3"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean(), capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-4:] == ["--only", "*/nfs", "--pairs", "3"]

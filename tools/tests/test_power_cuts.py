@@ -22,7 +22,6 @@ def load(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The guest's script."""
     monkeypatch.setenv("NVME", "/dev/null")
     monkeypatch.syspath_prepend(str(paths.TOOLS / "guest"))
-    monkeypatch.syspath_prepend(str(paths.TOOLS / "guest" / "tests"))
     return importlib.import_module("power_cuts")
 
 

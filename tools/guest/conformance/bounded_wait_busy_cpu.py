@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from row import Verdict, main
+from lib.row import Verdict, main
 from test_dontcache_latency import ROUNDS, in_time, told, waits_beside_busy_tasks
 
 

@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dontcache import MIB, MKFS, TRACEFS, cachestat, file_system, flusher_held, opened, run, trace, write_dontcache
-from knobs import never_many, never_periodic
+from lib.dontcache import MIB, MKFS, TRACEFS, cachestat, file_system, flusher_held, opened, run, trace, write_dontcache
+from lib.knobs import never_many, never_periodic
 from no_oops_loop import INNER
-from row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
-from slow import REQUEST, partition, slow_drive, syncfs
-from walk import SECTOR, sectors
+from lib.row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
+from lib.slow import REQUEST, partition, slow_drive, syncfs
+from lib.walk import SECTOR, sectors
 
 PORTION = 4 * MIB
 MOST = PORTION + 4 * REQUEST

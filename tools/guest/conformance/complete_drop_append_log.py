@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import time
 
-from dontcache import NVME, cached_pages, file_system, opened, write_dontcache
-from row import SHORT, Verdict, main, tried, waited
+from lib.dontcache import NVME, cached_pages, file_system, opened, write_dontcache
+from lib.row import SHORT, Verdict, main, tried, waited
 
-SECONDS = 5 if SHORT else 60
+FAST_SECONDS = 5 if SHORT else 60
+SLOW_SECONDS = 5 if SHORT else 20
 RECORD = 700
 FAST = 0.001
 SLOW = 0.02
@@ -58,14 +59,15 @@ def append_log() -> Verdict:
             grow(log, FAST, 1)
             os.sync()
             _, before = drive()
-            size = grow(log, FAST, SECONDS)
+            size = grow(log, FAST, FAST_SECONDS)
             os.sync()
             read, written = drive()
-            records = grow(log, SLOW, SECONDS) // RECORD
+            records = grow(log, SLOW, SLOW_SECONDS) // RECORD
             gone = waited(lambda: not cached_pages(log), GONE)
             os.sync()
             read, written = drive()[0] - read, written - before
-        tried(size > SECONDS * RECORD * 100 and records > SECONDS * 20, f"logs that grow: {size} bytes, {records} records")
+        tried(size > FAST_SECONDS * RECORD * 100, f"a fast log that grows: {size} bytes")
+        tried(records > SLOW_SECONDS * 20, f"a slow log that grows: {records} records")
         kept &= read <= MAPS and written <= MOST * size + METADATA and gone is not None
         told = "still cached" if gone is None else f"gone after {gone:.1f} s"
         figures.append(

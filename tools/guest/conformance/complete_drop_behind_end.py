@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 
-from dontcache import MIB, NVME, file_system, opened, write_dontcache
-from row import KIB, Verdict, main
+from lib.dontcache import MIB, NVME, file_system, opened, write_dontcache
+from lib.row import KIB, Verdict, main
 from test_dontcache_devices import pages_left
 
 END, BEHIND = 1234, 100_000

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from devices import brd
-from dropping import drop_on
-from row import main
+from lib.devices import brd
+from lib.dropping import drop_on
+from lib.row import main
 
 if __name__ == "__main__":
     main(lambda: drop_on(brd, "bare", "ext4"), breaks_c=True)

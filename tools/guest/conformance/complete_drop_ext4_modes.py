@@ -7,8 +7,8 @@ from __future__ import annotations
 import mmap
 import os
 
-from dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, file_system, opened
-from row import KIB, Verdict, main
+from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, file_system, opened
+from lib.row import KIB, Verdict, main
 from test_dontcache_devices import pages_left
 
 MODES = ("delalloc", "nodelalloc", "data=journal")

@@ -8,9 +8,9 @@ import os
 import time
 from pathlib import Path
 
-from dontcache import MIB, cached_pages, file_system, opened, pattern
+from lib.dontcache import MIB, cached_pages, file_system, opened, pattern
 from lib.nfs import serve_by, served
-from row import Verdict, main, tried
+from lib.row import Verdict, main, tried
 
 SIZE, SHIFT = 16 * MIB, 700
 RESTS = 1.2

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 
-from dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, file_system, opened, pattern
-from row import KIB, Verdict, main, tried
+from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, file_system, opened, pattern
+from lib.row import KIB, Verdict, main, tried
 
 AHEAD = 64 * KIB
 

@@ -8,9 +8,9 @@ import mmap
 import os
 import time
 
-from dontcache import PAGE, cached_pages, file_system, flusher_held, opened, write_dontcache
-from exactness import PIECE
-from row import Verdict, main, tried, waited
+from lib.dontcache import PAGE, cached_pages, file_system, flusher_held, opened, write_dontcache
+from lib.exactness import PIECE
+from lib.row import Verdict, main, tried, waited
 
 PAGES = PIECE // PAGE
 OTHERS = ("read", "mapped", "written", "spliced")

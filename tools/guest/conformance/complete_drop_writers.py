@@ -11,11 +11,11 @@ import random
 import time
 from collections.abc import Callable
 
-from devices import nvme, target
-from dontcache import MIB, PAGE, write_dontcache
-from row import KIB, SHORT, Verdict, main
+from lib.devices import nvme, target
+from lib.dontcache import MIB, PAGE, write_dontcache
+from lib.row import KIB, SHORT, Verdict, main
 from test_dontcache_devices import pages_left
-from walk import beside
+from lib.walk import beside
 
 SECONDS = 3 if SHORT else 20
 SIZE = MIB

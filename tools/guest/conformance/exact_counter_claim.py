@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import MIB, PAGE, counter, write_dontcache
-from exactness import PIECE, SIZE, exact_after
-from row import main, tried
+from lib.dontcache import MIB, PAGE, counter, write_dontcache
+from lib.exactness import PIECE, SIZE, exact_after
+from lib.row import main, tried
 
 
 def claim(fd: int, path: Path) -> None:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from domain import moved_while_dirty
-from exactness import exact, told
-from row import NOTHING, Verdict, held_counter, main, synced_counter, tried
+from lib.domain import moved_while_dirty
+from lib.exactness import exact, told
+from lib.row import NOTHING, Verdict, held_counter, main, synced_counter, tried
 
 
 def domain() -> Verdict:

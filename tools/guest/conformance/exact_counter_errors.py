@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import errno
 
-from devices import TIMER, null_block, target
-from dontcache import MIB, flusher_held, sync, write_dontcache
-from exactness import exact, told
-from row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
+from lib.devices import TIMER, null_block, target
+from lib.dontcache import MIB, flusher_held, sync, write_dontcache
+from lib.exactness import exact, told
+from lib.row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
 from test_dontcache_devices_faults import BAD
-from walk import sectors
+from lib.walk import sectors
 
 
 def errors() -> Verdict:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from domain import spin_beside
-from dontcache import opened
-from exactness import dirty, exact_after
-from row import main
+from lib.domain import spin_beside
+from lib.dontcache import opened
+from lib.exactness import dirty, exact_after
+from lib.row import main
 from test_dontcache_devices_faults import CPU1
 
 

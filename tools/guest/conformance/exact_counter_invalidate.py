@@ -8,9 +8,9 @@ import mmap
 import os
 from pathlib import Path
 
-from dontcache import MIB, counter, opened
-from exactness import exact_after
-from row import main, tried
+from lib.dontcache import MIB, counter, opened
+from lib.exactness import exact_after
+from lib.row import main, tried
 
 
 def invalidate(fd: int, path: Path) -> None:

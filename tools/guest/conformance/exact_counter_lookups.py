@@ -11,10 +11,10 @@ import random
 import time
 from pathlib import Path
 
-from dontcache import PAGE, cached_pages, file_system, opened, write_dontcache
-from exactness import told
-from row import NOTHING, SHORT, Verdict, main, synced_counter, tried
-from walk import beside
+from lib.dontcache import PAGE, cached_pages, file_system, opened, write_dontcache
+from lib.exactness import told
+from lib.row import NOTHING, SHORT, Verdict, main, synced_counter, tried
+from lib.walk import beside
 
 SECONDS = 3 if SHORT else 10
 PAGES = 64

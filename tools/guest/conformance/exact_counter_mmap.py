@@ -7,9 +7,9 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-from dontcache import PAGE
-from exactness import PIECE, SIZE, exact_after
-from row import main
+from lib.dontcache import PAGE
+from lib.exactness import PIECE, SIZE, exact_after
+from lib.row import main
 
 
 def store(fd: int, path: Path) -> None:

@@ -9,13 +9,13 @@ import errno
 import os
 from pathlib import Path
 
-from devices import TIMER, null_block
-from dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
-from exactness import exact, told
+from lib.devices import TIMER, null_block
+from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
+from lib.exactness import exact, told
 from lib.nfs import serve_by, served
-from row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
 from test_dontcache_devices_faults import BAD
-from walk import sectors
+from lib.walk import sectors
 
 WRITE, WAIT_AFTER = 2, 4
 """Of sync_file_range(2): the client sends what it has to the server, and asks for no COMMIT."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dontcache import MIB, counter
-from exactness import exact_after, punch_hole
-from row import main, tried
+from lib.dontcache import MIB, counter
+from lib.exactness import exact_after, punch_hole
+from lib.row import main, tried
 
 
 def punch(fd: int, path: Path) -> None:

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from domain import start_writeback
-from dontcache import MIB, PAGE, counter, file_system, opened, write_dontcache
-from exactness import told
-from row import KIB, NOTHING, SHORT, Verdict, main, synced_counter, tried
-from walk import beside
+from lib.domain import start_writeback
+from lib.dontcache import MIB, PAGE, counter, file_system, opened, write_dontcache
+from lib.exactness import told
+from lib.row import KIB, NOTHING, SHORT, Verdict, main, synced_counter, tried
+from lib.walk import beside
 
 SECONDS = 3 if SHORT else 10
 SIZE = MIB

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import MIB, cachestat, write_dontcache
-from exactness import PIECE, exact_after
-from row import SHORT, main, tried
+from lib.dontcache import MIB, cachestat, write_dontcache
+from lib.exactness import PIECE, exact_after
+from lib.row import SHORT, main, tried
 
 ROUNDS = 10 if SHORT else 100
 

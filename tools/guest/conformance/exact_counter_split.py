@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 
-from dontcache import PAGE, file_system, flusher_held, left_alone, opened
-from exactness import PIECE, SIZE, dirty, exact, told
-from row import NOTHING, Verdict, held_counter, main, synced_counter, tried
-from walk import folio_pages
+from lib.dontcache import PAGE, file_system, flusher_held, left_alone, opened
+from lib.exactness import PIECE, SIZE, dirty, exact, told
+from lib.row import NOTHING, Verdict, held_counter, main, synced_counter, tried
+from lib.walk import folio_pages
 
 PIECES = SIZE // PIECE
 SPLITS = PIECES // 2

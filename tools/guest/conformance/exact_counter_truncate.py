@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import counter, opened
-from exactness import PIECE, SIZE, dirty, exact_after
-from row import main, tried
+from lib.dontcache import counter, opened
+from lib.exactness import PIECE, SIZE, dirty, exact_after
+from lib.row import main, tried
 
 
 def truncate(fd: int, path: Path) -> None:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from dontcache import NVME, core, file_system, flusher_held, left_alone, opened
-from exactness import dirty, exact, told
-from row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
+from lib.dontcache import NVME, core, file_system, flusher_held, left_alone, opened
+from lib.exactness import dirty, exact, told
+from lib.row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
 
 
 def unmount() -> Verdict:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import time
 
-from dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, until, write_dontcache
-from knobs import knobs, never_many, never_periodic
-from row import PATIENCE, Verdict, main, tried, waited
-from slow import SPEED, slow_drive
+from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, until, write_dontcache
+from lib.knobs import knobs, never_many, never_periodic
+from lib.row import PATIENCE, Verdict, main, tried, waited
+from lib.slow import SPEED, slow_drive
 
 MUCH = 10 * SPEED
 BESIDE = 8 * MIB

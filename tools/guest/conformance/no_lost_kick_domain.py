@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from dontcache import cachestat
-from domain import KEPT_DIRTY, moved_while_dirty
-from knobs import never_periodic
-from row import BOUND, Verdict, main, told_wait, waited
+from lib.dontcache import cachestat
+from lib.domain import KEPT_DIRTY, moved_while_dirty
+from lib.knobs import never_periodic
+from lib.row import BOUND, Verdict, main, told_wait, waited
 
 
 def domain() -> Verdict:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from itertools import product
 from statistics import quantiles
 
-from dontcache import PAGE, cachestat, file_system, opened, write_dontcache
-from knobs import knobs, never_many
-from row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
+from lib.dontcache import PAGE, cachestat, file_system, opened, write_dontcache
+from lib.knobs import knobs, never_many
+from lib.row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
 
 WRITES = 20 if SHORT else 200
 PERIODS = {"off": 0, "an hour": 360_000}

@@ -11,12 +11,12 @@ import contextlib
 import os
 from pathlib import Path
 
-from dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, trace, write_dontcache
-from knobs import never_many, never_periodic
+from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, trace, write_dontcache
+from lib.knobs import never_many, never_periodic
 from no_lost_kick_busy import left_of
-from row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
-from slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
-from walk import beside
+from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
+from lib.slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
+from lib.walk import beside
 
 FILES = 80
 SIZE = 4 * MIB

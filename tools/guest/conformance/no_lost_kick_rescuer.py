@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from domain import start_writeback
-from dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, trace, write_dontcache
-from knobs import never_many, never_periodic, setting
+from lib.domain import start_writeback
+from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, trace, write_dontcache
+from lib.knobs import never_many, never_periodic, setting
 from no_oops_loop import looped
-from row import BOUND, Verdict, main, told_wait, tried, waited
-from walk import NullBlock
+from lib.row import BOUND, Verdict, main, told_wait, tried, waited
+from lib.walk import NullBlock
 
 FILES = 16
 SIZE = 4 * MIB

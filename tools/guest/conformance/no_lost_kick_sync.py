@@ -8,10 +8,10 @@ import functools
 import os
 from pathlib import Path
 
-from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
-from knobs import never_many, never_periodic
-from row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried, waited
-from slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
+from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from lib.knobs import never_many, never_periodic
+from lib.row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried, waited
+from lib.slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
 
 SYNCERS = 48
 """So many that there always is one whom the flusher has to serve."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 import mmap
 import os
 
-from devices import null_timer, target
-from dontcache import NVME, PAGE, opened, pattern
-from interfaces import queue_aio
-from row import Verdict, main
+from lib.devices import null_timer, target
+from lib.dontcache import NVME, PAGE, opened, pattern
+from lib.interfaces import queue_aio
+from lib.row import Verdict, main
 
 DEPTH = 32
 

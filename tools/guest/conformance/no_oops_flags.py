@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 
-from devices import null_timer, target
-from dontcache import MIB, MOUNT, NVME, run
-from row import Verdict, main
-from ways import write_each_way
+from lib.devices import null_timer, target
+from lib.dontcache import MIB, MOUNT, NVME, run
+from lib.row import Verdict, main
+from lib.ways import write_each_way
 
 SIZE = 4 * MIB
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 
-from devices import null_inline
-from dontcache import counter, opened
-from row import Verdict, main, quiet_counter
-from ways import write_each_way
+from lib.devices import null_inline
+from lib.dontcache import counter, opened
+from lib.row import Verdict, main, quiet_counter
+from lib.ways import write_each_way
 
 DIRECT = frozenset({"O_DIRECT"})
 

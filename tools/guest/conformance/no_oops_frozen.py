@@ -11,10 +11,10 @@ import os
 import time
 from pathlib import Path
 
-from dontcache import MIB, file_system, frozen, opened, pattern
-from interfaces import WAYS, Write
-from row import SHORT, Verdict, main, tried
-from walk import beside
+from lib.dontcache import MIB, file_system, frozen, opened, pattern
+from lib.interfaces import WAYS, Write
+from lib.row import SHORT, Verdict, main, tried
+from lib.walk import beside
 
 SECONDS = 2 if SHORT else 10
 PIECE = MIB // 4

@@ -7,13 +7,18 @@ from __future__ import annotations
 import itertools
 import subprocess
 
-from dontcache import file_system, remount, run, trace
-from row import PATIENCE, SHORT, Verdict, main, tried, waited
+from lib.dontcache import MOUNT, NVME, file_system, run, trace
+from lib.row import PATIENCE, SHORT, Verdict, main, tried, waited
 
 FIO = [
     "fio", "--name=verify", "--filename=/tmp/mnt/verify", "--ioengine=io_uring", "--iodepth=16", "--rw=randwrite",
     "--bsrange=4k-128k", "--size=8m", "--verify=crc32c", "--verify_state_save=0", "--randseed=7", "--minimal",
 ]  # fmt: skip
+
+
+def unmounted() -> bool:
+    """Takes the file system away. A worker gives back the files of a ring, some time after fio has ended."""
+    return subprocess.run(["umount", MOUNT], capture_output=True, check=False).returncode == 0
 
 
 def io_uring() -> Verdict:
@@ -25,7 +30,8 @@ def io_uring() -> Verdict:
             run(*FIO, "--uncached=1", "--do_verify=0", f"--fixedbufs={fixed}", f"--sqthread_poll={thread}")
             begun = waited(lambda: any("reason=dontcache" in line for line in lines()), PATIENCE)
             tried(begun is not None, "a DONTCACHE write by io_uring")
-            remount(kind)
+            assert waited(unmounted, PATIENCE) is not None, "the file system stays busy"
+            run("mount", "-t", kind, NVME, MOUNT)
             found = subprocess.run([*FIO, "--verify_only=1"], capture_output=True, text=True, check=False)
         runs += 1
         if found.returncode:

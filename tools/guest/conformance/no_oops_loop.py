@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dontcache import MIB, file_system, opened, pattern, run, write_dontcache
-from row import Verdict, main, tried
+from lib.dontcache import MIB, file_system, opened, pattern, run, write_dontcache
+from lib.row import Verdict, main, tried
 
 INNER = Path("/tmp/inner")
 SIZE = 8 * MIB

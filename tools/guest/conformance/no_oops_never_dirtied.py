@@ -7,10 +7,10 @@ from __future__ import annotations
 import mmap
 import os
 
-from dontcache import MIB, PAGE, file_system, opened, pattern, remount
-from interfaces import INTERFACES
-from row import Verdict, main
-from ways import write_each_way
+from lib.dontcache import MIB, PAGE, file_system, opened, pattern, remount
+from lib.interfaces import INTERFACES
+from lib.row import Verdict, main
+from lib.ways import write_each_way
 
 
 def never_dirtied() -> Verdict:

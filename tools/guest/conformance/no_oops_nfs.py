@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, write_dontcache
+from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, write_dontcache
 from lib.nfs import WAYS, serve_by, served
-from row import Verdict, main, tried
-from ways import write_each_way
+from lib.row import Verdict, main, tried
+from lib.ways import write_each_way
 
 SIZE = 4 * MIB
 

@@ -11,11 +11,11 @@ import mmap
 import os
 import time
 
-from devices import TIMER, null_block
-from dontcache import MIB, MKFS, MOUNT, PAGE, opened, pattern, run, until
-from interfaces import WAYS, Write
-from row import SHORT, Verdict, main, tried
-from walk import NULL_BLK, beside
+from lib.devices import TIMER, null_block
+from lib.dontcache import MIB, MKFS, MOUNT, PAGE, opened, pattern, run, until
+from lib.interfaces import WAYS, Write
+from lib.row import SHORT, Verdict, main, tried
+from lib.walk import NULL_BLK, beside
 
 ROUNDS = 1 if SHORT else 4
 SIZE = MIB

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 
-from dontcache import MIB, file_system, opened, pattern, write_dontcache
-from row import KIB, Verdict, main, tried
+from lib.dontcache import MIB, file_system, opened, pattern, write_dontcache
+from lib.row import KIB, Verdict, main, tried
 
 PIPE = 64 * KIB
 

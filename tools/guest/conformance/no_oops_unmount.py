@@ -8,10 +8,10 @@ import functools
 import time
 from pathlib import Path
 
-from devices import null_timer
-from dontcache import MIB, MKFS, MOUNT, opened, pattern, run, until, write_dontcache
-from row import SHORT, Verdict, main, tried
-from walk import beside
+from lib.devices import null_timer
+from lib.dontcache import MIB, MKFS, MOUNT, opened, pattern, run, until, write_dontcache
+from lib.row import SHORT, Verdict, main, tried
+from lib.walk import beside
 
 ROUNDS = 4 if SHORT else 10
 SIZE = 2 * MIB

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from dontcache import PAGE, cachestat, file_system, opened, trace, write_dontcache
-from knobs import never_many, never_periodic
-from row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
+from lib.dontcache import PAGE, cachestat, file_system, opened, trace, write_dontcache
+from lib.knobs import never_many, never_periodic
+from lib.row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
 
 FILES = (10, 2_000 if SHORT else 20_000)
 WRITES = 10

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import time
 
-from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
-from knobs import knobs, never_many
-from row import SHORT, Verdict, main, tried
+from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from lib.knobs import knobs, never_many
+from lib.row import SHORT, Verdict, main, tried
 
 EXPIRE = 3 if SHORT else 10
 """Seconds until a file is old."""

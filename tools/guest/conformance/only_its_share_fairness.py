@@ -8,11 +8,11 @@ import os
 import time
 from pathlib import Path
 
-from dontcache import MIB, RWF_DONTCACHE, file_system, opened
-from knobs import knobs
-from row import KIB, SHORT, Verdict, main, tried
-from slow import slow_drive
-from walk import beside
+from lib.dontcache import MIB, RWF_DONTCACHE, file_system, opened
+from lib.knobs import knobs
+from lib.row import KIB, SHORT, Verdict, main, tried
+from lib.slow import slow_drive
+from lib.walk import beside
 
 SECONDS = 4 if SHORT else 20
 PIECE = 64 * KIB

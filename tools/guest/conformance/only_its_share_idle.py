@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import time
 
-from dontcache import MIB, PAGE, counter, file_system, opened, trace, until, write_dontcache
-from knobs import never_periodic
-from row import SHORT, Verdict, main, tried
+from lib.dontcache import MIB, PAGE, counter, file_system, opened, trace, until, write_dontcache
+from lib.knobs import never_periodic
+from lib.row import SHORT, Verdict, main, tried
 
 SECONDS = 3 if SHORT else 20
 LAST = 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
-from knobs import never_many, never_periodic
-from row import Verdict, main, tried, waited
+from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from lib.knobs import never_many, never_periodic
+from lib.row import Verdict, main, tried, waited
 
 MUCH = 64 * MIB
 SMALL = 2 * MIB

@@ -11,8 +11,8 @@ import re
 import time
 from pathlib import Path
 
-import ktap
-from dontcache import sanitizer
+from lib import ktap
+from lib.dontcache import sanitizer
 
 KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
 KCSAN = Path("/sys/kernel/debug/kcsan")

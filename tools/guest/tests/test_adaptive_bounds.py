@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import ktap
-from dontcache import (
+from lib import ktap
+from lib.dontcache import (
     DEBUGFS,
     MIB,
     cgroup,

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import ktap
-from dontcache import DEBUGFS, PAGE, core, file_system, opened
-from walk import address_of, beside
+from lib import ktap
+from lib.dontcache import DEBUGFS, PAGE, core, file_system, opened
+from lib.walk import address_of, beside
 
 PARAMETERS = Path("/sys/module/rust_writeback/parameters")
 NOBODY = 65534

@@ -11,8 +11,8 @@ from __future__ import annotations
 import mmap
 import os
 
-import ktap
-from dontcache import NVME, PAGE, core, counter, opened, pattern, write_dontcache
+from lib import ktap
+from lib.dontcache import NVME, PAGE, core, counter, opened, pattern, write_dontcache
 
 
 def direct_to_a_fresh_device() -> None:

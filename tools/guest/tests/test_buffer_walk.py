@@ -8,8 +8,8 @@ import functools
 import os
 from collections.abc import Callable
 
-from dontcache import MIB, PAGE
-from walk import KIB, Drive, Ext4, Model, NullBlock, Store, ext4_variants, main
+from lib.dontcache import MIB, PAGE
+from lib.walk import KIB, Drive, Ext4, Model, NullBlock, Store, ext4_variants, main
 
 SIZE = 4 * MIB
 

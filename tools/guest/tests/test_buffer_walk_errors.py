@@ -10,8 +10,8 @@ import mmap
 import os
 from collections.abc import Callable
 
-from dontcache import MIB, MOUNT, NVME, PAGE, opened
-from walk import KIB, Drive, Ext4, Model, NullBlock, Store, ext4_variants, fill_stale, main
+from lib.dontcache import MIB, MOUNT, NVME, PAGE, opened
+from lib.walk import KIB, Drive, Ext4, Model, NullBlock, Store, ext4_variants, fill_stale, main
 
 SIZE = 4 * MIB
 

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from dontcache import MIB, MOUNT, PAGE
-from walk import (
+from lib.dontcache import MIB, MOUNT, PAGE
+from lib.walk import (
     KIB,
     SECTOR,
     SEED,

@@ -10,9 +10,9 @@ import os
 import random
 import time
 
-import ktap
-from devices import Device, brd, linear, loop, null_inline, null_softirq, null_timer, nvme, target, zram
-from dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, core, counter, until, write_dontcache
+from lib import ktap
+from lib.devices import Device, brd, linear, loop, null_inline, null_softirq, null_timer, nvme, target, zram
+from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, core, counter, until, write_dontcache
 
 KIB = 1 << 10
 KINDS = ("bare", "ext4", "xfs")

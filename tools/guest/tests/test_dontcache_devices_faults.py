@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import ktap
-from devices import TIMER, null_block, null_timer, target
-from dontcache import (
+from lib import ktap
+from lib.devices import TIMER, null_block, null_timer, target
+from lib.dontcache import (
     MIB,
     PAGE,
     RWF_DONTCACHE,
@@ -27,7 +27,7 @@ from dontcache import (
     within,
     write_dontcache,
 )
-from walk import beside, sectors
+from lib.walk import beside, sectors
 
 CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
 SECONDS = 60

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 import time
 
-import ktap
-from dontcache import MIB, cgroup, counter, file_system, in_cgroup, opened, pattern, trace, until, write_dontcache
+from lib import ktap
+from lib.dontcache import MIB, cgroup, counter, file_system, in_cgroup, opened, pattern, trace, until, write_dontcache
 
 SIZE = 4 * MIB
 

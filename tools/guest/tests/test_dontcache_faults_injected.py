@@ -19,9 +19,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-import ktap
-from devices import DISK_MIB, Device, null_timer, nvme
-from dontcache import (
+from lib import ktap
+from lib.devices import DISK_MIB, Device, null_timer, nvme
+from lib.dontcache import (
     MIB,
     MOUNT,
     PAGE,
@@ -39,7 +39,7 @@ from dontcache import (
     within,
     write_dontcache,
 )
-from walk import NULL_BLK, SECTOR, beside, sectors
+from lib.walk import NULL_BLK, SECTOR, beside, sectors
 
 KERNEL = Path("/sys/kernel/debug")
 XFS_LOG = Path("/proc/sys/fs/xfs/xfssyncd_centisecs")

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import ktap
-from dontcache import NVME, RWF_DONTCACHE, core, file_system, opened, pattern
+from lib import ktap
+from lib.dontcache import NVME, RWF_DONTCACHE, core, file_system, opened, pattern
 
 WRITES = 100
 SIZE = 64 << 10

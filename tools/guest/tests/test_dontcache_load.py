@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import ktap
-from devices import null_timer
-from dontcache import (
+from lib import ktap
+from lib.devices import null_timer
+from lib.dontcache import (
     MIB,
     MKFS,
     MOUNT,
@@ -39,7 +39,7 @@ from dontcache import (
     until,
     write_dontcache,
 )
-from walk import NOISE
+from lib.walk import NOISE
 
 WRITERS = 64
 GROUPS = 4

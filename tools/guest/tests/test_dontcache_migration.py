@@ -8,8 +8,8 @@ import os
 import re
 from pathlib import Path
 
-import ktap
-from dontcache import MIB, cached_pages, core, counter, file_system, opened, pattern, until, write_dontcache
+from lib import ktap
+from lib.dontcache import MIB, cached_pages, core, counter, file_system, opened, pattern, until, write_dontcache
 
 
 def migrated() -> int:

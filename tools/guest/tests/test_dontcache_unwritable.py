@@ -9,8 +9,8 @@ import os
 import struct
 import time
 
-import ktap
-from dontcache import MIB, core, counter, file_system, opened, policy, trace, until, write_dontcache
+from lib import ktap
+from lib.dontcache import MIB, core, counter, file_system, opened, policy, trace, until, write_dontcache
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2

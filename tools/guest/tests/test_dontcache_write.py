@@ -10,9 +10,9 @@ import os
 import re
 from pathlib import Path
 
-import ktap
-from devices import nvme
-from dontcache import (
+from lib import ktap
+from lib.devices import nvme
+from lib.dontcache import (
     MIB,
     NVME,
     PAGE,

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import ktap
-from devices import linear
-from dontcache import (
+from lib import ktap
+from lib.devices import linear
+from lib.dontcache import (
     MIB,
     PAGE,
     POLICY,
@@ -33,7 +33,7 @@ from dontcache import (
     until,
     write_dontcache,
 )
-from walk import beside
+from lib.walk import beside
 
 BOOT = Path("/sys/module/rust_writeback/parameters/policy")
 NAMES = ("adaptive", "kick", "inline", "rate-limited", "none")

@@ -85,7 +85,7 @@ PARTS = (
         "make bench ARGS='--only */nfs --pairs 3'",
         "emulated drive",
         {"sequential": "an NFS server, files larger than memory, in a row"},
-        ("DONTCACHE beside buffered", "direct beside buffered"),
+        ("DONTCACHE beside buffered", "A server that reads and writes directly beside buffered"),
     ),
 )
 

@@ -54,8 +54,8 @@ PROMISES = {
 
 KEPT, BROKEN, HANG, WARNED, NOT_RUN = "kept", "broken", "hang", "warned", "not run"
 
-FOLDERS = "/share/conformance:/share/tests:/share"
-"""Where a row finds what it imports."""
+FOLDER = "/share/conformance"
+"""Where a guest has the rows."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,9 @@ def run_core(
         print(f"{CORES[core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
 
     options, seconds = replace(options_for(variant), core=core, share=GUEST), SECONDS * variant.slowness
-    command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH={FOLDERS} python3 -P $0.py 2>&1"
+    command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
     names = [row.name for row in rows]
-    for boot in in_turn.run(options, FOLDERS.split(":")[0], command, seconds, names, ended, boots):
+    for boot in in_turn.run(options, FOLDER, command, seconds, names, ended, boots):
         booted = boot.result
         if boot.complaint:
             name = boot.complained_in()

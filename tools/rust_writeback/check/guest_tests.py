@@ -26,7 +26,8 @@ from ..errors import Failure
 from ..vm import emulated, in_turn
 from ..vm.options import CORES
 
-TESTS = paths.TOOLS / "guest" / "tests"
+GUEST = paths.TOOLS / "guest"
+TESTS = GUEST / "tests"
 SECONDS = 900
 """How long one script may take; it is slow without KVM."""
 
@@ -114,10 +115,10 @@ def run_core(
         if script.warned:
             counts.fail(f"{name}: the kernel warned")
 
-    options = replace(options, core=core, share=TESTS)
+    options = replace(options, core=core, share=GUEST)
     names = [script.name for script in scripts]
     try:
-        for boot in in_turn.run(options, "/share", "./$0", seconds, names, ended, counts.boots):
+        for boot in in_turn.run(options, "/share/tests", "PYTHONPATH=/share ./$0", seconds, names, ended, counts.boots):
             sys.stderr.write(boot.result.stderr.decode(errors="replace"))
             if boot.complaint:
                 counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.result.console}")

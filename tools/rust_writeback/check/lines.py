@@ -22,7 +22,7 @@ MECHANISMS = {
     "walk": r"buffer_walk|buffer_head|block_range|buffer_index|write_begin",
     "batch": r"bio|writeback/batch|cpu_work",
     "drop": r"dropbehind|drop_batch|leftovers|later|together|rust_tail|rust_drop",
-    "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|interrupts|sched|writeback/mod|rust_writeback|rust_dontcache",
+    "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|interrupts|irqflags|sched|writeback/mod|rust_writeback|rust_dontcache",
 }
 """The first that is found in a file's name is its mechanism."""
 NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"

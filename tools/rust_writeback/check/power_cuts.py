@@ -27,7 +27,6 @@ from .. import paths
 from ..errors import Failure
 from ..vm import emulated
 from ..vm.torn_drive import Drive
-from . import guest_tests
 from .guest_tests import Counts
 
 SCRIPT = paths.TOOLS / "guest" / "power_cuts.py"
@@ -106,9 +105,8 @@ def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> C
     paths.BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=paths.BUILD) as name, Drive(SIZE, Path(name)) as drive:
         share = Path(name) / "share"
-        shutil.copytree(guest_tests.TESTS, share, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(SCRIPT, share)
         shutil.copytree(LIB, share / LIB.name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(SCRIPT, share)
         where = f"{kind} on {core}, seed {seed}"
         told = ""
         for number in range(cuts + 1):

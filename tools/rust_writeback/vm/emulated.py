@@ -185,7 +185,7 @@ def _boot(
     log = _new_log()
     with contextlib.ExitStack() as stack:
         qemus = stack.enter_context(
-            machine.Machine(sinks, limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor)
+            machine.Guest(sinks, limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor)
         )
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         terminal = not command

@@ -59,7 +59,7 @@ class Story:
             self.expected = {"stdout": out, "stderr": err}
 
 
-class Machine:
+class Guest:
     """A started QEMU, or what speaks to us like it. Leaving the context kills it, whatever happened.
 
     What it says on stderr goes to a file without a name unless there is another.
@@ -109,7 +109,7 @@ class Machine:
             end.close()
         self._ask("qmp_capabilities")
 
-    def __enter__(self) -> Machine:
+    def __enter__(self) -> Guest:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -229,7 +229,7 @@ def run(
     log = console.new_log("native")
     with contextlib.ExitStack() as stack:
         kept = log.open("w+b")
-        host = machine.Machine(sinks, BOOT_SECONDS, BEAT_SECONDS, options.limit, kept)
+        host = machine.Guest(sinks, BOOT_SECONDS, BEAT_SECONDS, options.limit, kept)
         stack.enter_context(host)
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         environment = {**ENVIRONMENT, "VM_CORE": options.core}

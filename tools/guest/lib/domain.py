@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dontcache import (
+from lib.dontcache import (
     MIB,
     cachestat,
     cgroup,
@@ -23,7 +23,7 @@ from dontcache import (
     trace,
     write_dontcache,
 )
-from row import KIB, tried
+from lib.row import KIB, tried
 
 KEPT_DIRTY = 256 * KIB
 """The start of the file, which nobody but the flusher writes."""

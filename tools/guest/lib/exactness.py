@@ -7,8 +7,8 @@ import ctypes
 from collections.abc import Callable
 from pathlib import Path
 
-from dontcache import MIB, core, file_system, flusher_held, left_alone, opened, write_dontcache
-from row import KIB, NOTHING, Verdict, held_counter, synced_counter, tried
+from lib.dontcache import MIB, core, file_system, flusher_held, left_alone, opened, write_dontcache
+from lib.row import KIB, NOTHING, Verdict, held_counter, synced_counter, tried
 
 SIZE = 4 * MIB
 PIECE = 256 * KIB

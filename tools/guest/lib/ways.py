@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
-from dontcache import PAGE, opened, pattern
-from interfaces import INTERFACES
-from row import tried
+from lib.dontcache import PAGE, opened, pattern
+from lib.interfaces import INTERFACES
+from lib.row import tried
 
 OPEN = {"O_DIRECT": os.O_DIRECT, "O_SYNC": os.O_SYNC, "O_DSYNC": os.O_DSYNC, "O_APPEND": os.O_APPEND}
 RWF = {"NOWAIT": os.RWF_NOWAIT, "APPEND": os.RWF_APPEND, "SYNC": os.RWF_SYNC, "HIPRI": os.RWF_HIPRI}

@@ -10,8 +10,8 @@ import mmap
 import os
 from collections.abc import Callable
 
-from dontcache import PAGE, RWF_DONTCACHE
-from walk import address_of
+from lib.dontcache import PAGE, RWF_DONTCACHE
+from lib.walk import address_of
 
 Write = Callable[[int, mmap.mmap, int, int], int]
 """Writes pages with DONTCACHE and these RWF flags at an offset; the bytes taken, or an OSError."""

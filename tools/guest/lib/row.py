@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dontcache import NVME, core, counter
+from lib.dontcache import NVME, core, counter
 
 KIB = 1 << 10
 SHORT = os.environ.get("CONFORMANCE") == "short"

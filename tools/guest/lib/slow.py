@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from devices import TIMER
-from dontcache import MIB, opened
-from row import KIB
-from walk import SECTOR, NullBlock, beside
+from lib.devices import TIMER
+from lib.dontcache import MIB, opened
+from lib.row import KIB
+from lib.walk import SECTOR, NullBlock, beside
 
 SPEED = 32 * MIB
 """Bytes a second."""

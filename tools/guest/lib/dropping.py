@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from devices import Device
-from row import Verdict
+from lib.devices import Device
+from lib.row import Verdict
 from test_dontcache_devices import left_cached
 
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from dontcache import MIB
+from lib.dontcache import MIB
 
 VM = Path("/proc/sys/vm")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from dontcache import MIB, NVME, file_system, opened, run
-from walk import SECTOR, NullBlock
+from lib.dontcache import MIB, NVME, file_system, opened, run
+from lib.walk import SECTOR, NullBlock
 
 DISK_MIB = 320
 """There is no xfs below 300 MiB."""

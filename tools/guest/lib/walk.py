@@ -18,8 +18,8 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import ktap
-from dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, forked, run
+from lib import ktap
+from lib.dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, forked, run
 
 KIB = 1 << 10
 SECTOR = 512
