@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+from lib.latency import ROUNDS, in_time, told, waits_beside_busy_tasks
 from lib.row import Verdict, main
-from test_dontcache_latency import ROUNDS, in_time, told, waits_beside_busy_tasks
 
 
 def busy_cpu() -> Verdict:

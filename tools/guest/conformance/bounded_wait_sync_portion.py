@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lib.dontcache import MIB, MKFS, TRACEFS, cachestat, file_system, flusher_held, opened, run, trace, write_dontcache
+from lib.inner import INNER
 from lib.knobs import never_many, never_periodic
-from no_oops_loop import INNER
 from lib.row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
 from lib.slow import REQUEST, partition, slow_drive, syncfs
 from lib.walk import SECTOR, sectors

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 
 from lib.dontcache import MIB, NVME, file_system, opened, write_dontcache
+from lib.dropping import pages_left
 from lib.row import KIB, Verdict, main
-from test_dontcache_devices import pages_left
 
 END, BEHIND = 1234, 100_000
 """Neither is aligned to a block."""

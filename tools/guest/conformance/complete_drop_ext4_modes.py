@@ -8,8 +8,8 @@ import mmap
 import os
 
 from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, file_system, opened
+from lib.dropping import pages_left
 from lib.row import KIB, Verdict, main
-from test_dontcache_devices import pages_left
 
 MODES = ("delalloc", "nodelalloc", "data=journal")
 BLOCKS = (4 * KIB, KIB)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from lib.devices import nvme, target
 from lib.dontcache import MIB, PAGE, write_dontcache
+from lib.dropping import pages_left
 from lib.row import KIB, SHORT, Verdict, main
-from test_dontcache_devices import pages_left
 from lib.walk import beside
 
 SECONDS = 3 if SHORT else 20

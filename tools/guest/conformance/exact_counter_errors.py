@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import errno
 
-from lib.devices import TIMER, null_block, target
+from lib.devices import BAD, TIMER, null_block, target
 from lib.dontcache import MIB, flusher_held, sync, write_dontcache
 from lib.exactness import exact, told
 from lib.row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
-from test_dontcache_devices_faults import BAD
 from lib.walk import sectors
 
 

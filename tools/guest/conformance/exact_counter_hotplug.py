@@ -7,11 +7,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lib.devices import CPU1
 from lib.domain import spin_beside
 from lib.dontcache import opened
 from lib.exactness import dirty, exact_after
 from lib.row import main
-from test_dontcache_devices_faults import CPU1
 
 
 def on_cpu1(path: Path) -> None:

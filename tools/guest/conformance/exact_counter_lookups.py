@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lib.dontcache import PAGE, cached_pages, file_system, opened, write_dontcache
 from lib.exactness import told
-from lib.row import NOTHING, SHORT, Verdict, main, synced_counter, tried
+from lib.row import NOTHING, SHORT, Verdict, main, synced_counter
 from lib.walk import beside
 
 SECONDS = 3 if SHORT else 10

@@ -8,10 +8,9 @@ import array
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, core, file_system, left_alone, opened, write_dontcache
+from lib.dontcache import MIB, PAGE, core, file_system, left_alone, migrated, opened, write_dontcache
 from lib.exactness import exact, told
 from lib.row import KIB, NOTHING, Verdict, main, quiet_counter, synced_counter, tried
-from test_dontcache_migration import migrated
 
 SIZE = 16 * MIB
 LARGE = 64 * KIB

@@ -9,12 +9,11 @@ import errno
 import os
 from pathlib import Path
 
-from lib.devices import TIMER, null_block
+from lib.devices import BAD, TIMER, null_block
 from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
 from lib.exactness import exact, told
 from lib.nfs import serve_by, served
 from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
-from test_dontcache_devices_faults import BAD
 from lib.walk import sectors
 
 WRITE, WAIT_AFTER = 2, 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, until, write_dontcache
+from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, left_of, opened, run, until, write_dontcache
 from lib.knobs import knobs, never_many, never_periodic
 from lib.row import PATIENCE, Verdict, main, tried, waited
 from lib.slow import SPEED, slow_drive
@@ -19,12 +19,6 @@ MUCH = 10 * SPEED
 BESIDE = 8 * MIB
 HOUR = 60 * 60 * 100
 """Between two periodic writebacks. To set it has the flushers write what is dirty now, and no inode that comes later."""
-
-
-def left_of(fd: int) -> int:
-    """The pages of the file that the drive does not have."""
-    stat = cachestat(fd)
-    return int(stat.dirty + stat.writeback)
 
 
 def busy() -> Verdict:

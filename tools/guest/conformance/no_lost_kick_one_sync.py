@@ -11,9 +11,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, opened, run, trace, write_dontcache
+from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, left_of, opened, run, trace, write_dontcache
 from lib.knobs import never_many, never_periodic
-from no_lost_kick_busy import left_of
 from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
 from lib.slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
 from lib.walk import beside

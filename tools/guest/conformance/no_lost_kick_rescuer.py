@@ -11,8 +11,8 @@ from pathlib import Path
 
 from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, trace, write_dontcache
+from lib.inner import looped
 from lib.knobs import never_many, never_periodic, setting
-from no_oops_loop import looped
 from lib.row import BOUND, Verdict, main, told_wait, tried, waited
 from lib.walk import NullBlock
 

@@ -4,27 +4,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from lib.dontcache import MIB, file_system, opened, pattern, run, write_dontcache
+from lib.inner import INNER, looped
 from lib.row import Verdict, main, tried
 
-INNER = Path("/tmp/inner")
 SIZE = 8 * MIB
-
-
-@contextlib.contextmanager
-def looped(backing: Path, direct: str = "off") -> Iterator[str]:
-    with open(backing, "wb") as file:
-        file.truncate(64 * MIB)
-    node = run("losetup", f"--direct-io={direct}", "--find", "--show", backing).strip()
-    try:
-        yield node
-    finally:
-        run("losetup", "--detach", node)
 
 
 def written(path: Path | str) -> bool:

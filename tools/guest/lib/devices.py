@@ -16,6 +16,10 @@ DISK_MIB = 320
 """There is no xfs below 300 MiB."""
 INLINE, SOFTIRQ, TIMER = range(3)
 """Where a null_blk completes."""
+BAD = MIB // 2
+"""Where a device fails."""
+CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
+"""The CPU that comes and goes."""
 
 Device = Callable[[], AbstractContextManager[str]]
 

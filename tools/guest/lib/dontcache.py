@@ -146,6 +146,12 @@ def cached_pages(fd: int, length: int = 0, start: int = 0) -> int:
     return int(cachestat(fd, length, start).cache)
 
 
+def left_of(fd: int) -> int:
+    """The pages of the file that the drive does not have."""
+    stat = cachestat(fd)
+    return int(stat.dirty + stat.writeback)
+
+
 def counter(device: str = NVME) -> tuple[int, int]:
     """The device's dirty dropbehind pages: as counted, and as a walk of its inodes finds them."""
     number = os.stat(device).st_rdev
@@ -155,6 +161,13 @@ def counter(device: str = NVME) -> tuple[int, int]:
         if bdi == name:
             return int(counted), int(true)
     raise AssertionError(f"no line for {name} in dontcache_dirty")
+
+
+def migrated() -> int:
+    """Pages moved since boot."""
+    line = re.search(r"^pgmigrate_success (\d+)", Path("/proc/vmstat").read_text(), re.M)
+    assert line, "the kernel does not count what it moves"
+    return int(line[1])
 
 
 def until(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -9,10 +9,9 @@ import os
 import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from lib import ktap
-from lib.devices import TIMER, null_block, null_timer, target
+from lib.devices import BAD, CPU1, TIMER, null_block, null_timer, target
 from lib.dontcache import (
     MIB,
     PAGE,
@@ -29,15 +28,12 @@ from lib.dontcache import (
 )
 from lib.walk import beside, sectors
 
-CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
 SECONDS = 60
 """How long CPU 1 comes and goes."""
 REGION = 4 * MIB
 """What each writer has for itself."""
 LEFT = {"rust": 0, "c": REGION // PAGE // 2}
 """How many of its pages may stay cached: C keeps a folio that is locked when its writeback ends."""
-BAD = MIB // 2
-"""Where the device fails."""
 
 
 def check(fd: int, offset: int, data: bytes) -> None:

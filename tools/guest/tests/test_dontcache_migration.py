@@ -5,18 +5,10 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from lib import ktap
-from lib.dontcache import MIB, cached_pages, core, counter, file_system, opened, pattern, until, write_dontcache
-
-
-def migrated() -> int:
-    """Pages moved since boot."""
-    line = re.search(r"^pgmigrate_success (\d+)", Path("/proc/vmstat").read_text(), re.M)
-    assert line, "the kernel does not count what it moves"
-    return int(line[1])
+from lib.dontcache import MIB, cached_pages, core, counter, file_system, migrated, opened, pattern, until, write_dontcache
 
 
 def compaction_keeps_the_count() -> None:

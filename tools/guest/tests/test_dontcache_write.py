@@ -31,7 +31,7 @@ from lib.dontcache import (
     until,
     write_dontcache,
 )
-from test_dontcache_devices import known_in_c, pages_left
+from lib.dropping import known_in_c, pages_left
 
 
 def write_file(path: Path, size: int, block: int, sync: bool = True) -> int:

@@ -159,7 +159,7 @@ def load() -> str:
             table = re.search(rf"^{re.escape(heading)}:\n\n((?:\|.*\n)+)", report, re.MULTILINE)
             if not table:
                 raise Failure(f"{part.folder.name} has no table {heading!r}; run: {part.command}")
-            # The ratio of the cores is that of rows that are there.
+            # Rows of Rust/C say nothing that the others do not.
             rows = [row for row in table[1].splitlines() if "| Rust/C |" not in row]
             text += [f"{heading}:", "\n".join(rows)]
     text.append("What the columns are: [the benchmark](../rust_writeback/bench/README.md).")

@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import paths, steps
+from ..bench import kept
 from ..errors import Failure
 from . import kernel, overlay, wiring
 
 PLAN = paths.TOOLS / "series.toml"
-RESULTS = paths.TOOLS / "results" / "load.md"
+RESULTS = kept.FOLDER / "load.md"
 OUT = paths.BUILD / "series"
 ORIGINALS = paths.LINUX.with_name(f"{paths.LINUX.name}.orig")
 REST = "*"
@@ -272,9 +273,11 @@ def figures(results: Path = RESULTS) -> str:
     wanted = ("scenario", "core", "ratio to durable", "ratio of write of device")
     if not all(title in head for title in wanted) or "revision" not in said:
         raise Failure(f"{results.name}: its first section has no revision, or no table of {', '.join(wanted)}")
+    names = kept.PARTS[0].loads
     table = [[row[head.index(title)] for title in wanted] for row in rows[2:]]
-    widths = [max(len(row[column]) for row in [*table, list(wanted)]) for column in range(len(wanted))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [list(wanted), *table]]
+    table = [["", "core", "to durable", "write of device"], *([names.get(row[0], row[0]), *row[1:]] for row in table)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(wanted))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     return "\n".join([textwrap.fill(said, 72), "", *lines])
 
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How long fdatasync waits while the CPU of the drive's interrupts is busy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from lib.dontcache import NVME, RWF_DONTCACHE, file_system, opened, pattern
+
+WRITES = 100
+SIZE = 64 << 10
+BURST = 0.2
+"""How long the real-time task runs at once, in seconds. A completion that waits for it is late."""
+
+LATE = 0.005
+"""In seconds: what a wait that no task has held up is below."""
+
+ROUNDS = 3
+"""All of them count: it is the middle one that is judged. A busy host holds up a CPU of the guest now and
+then, for buffered writes as well; a worker that waits for the real-time task is late in each round."""
+
+
+def interrupt_cpu() -> int:
+    """The CPU that the drive's one queue interrupts, made to complete there."""
+    Path(f"/sys/block/{Path(NVME).name}/queue/rq_affinity").write_text("0")
+    controller = re.sub(r"n\d+$", "", Path(NVME).name)
+    line = re.search(rf"^ *(\d+):.*{controller}q1$", Path("/proc/interrupts").read_text(), re.M)
+    assert line, f"{controller} has no queue with an interrupt"
+    return int(Path(f"/proc/irq/{line[1]}/effective_affinity_list").read_text())
+
+
+@contextlib.contextmanager
+def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
+    """Keeps the CPU busy: all the time, or in bursts that no ordinary task interrupts."""
+    child = os.fork()
+    if child == 0:
+        os.sched_setaffinity(0, {cpu})
+        if real_time:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        while True:
+            end = time.monotonic() + BURST
+            while time.monotonic() < end:
+                pass
+            if real_time:
+                time.sleep(0.001)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def longest_wait(fd: int, flags: int) -> float:
+    """The longest fdatasync of many, in seconds, each after an overwrite."""
+    waits = []
+    for offset in range(0, WRITES * SIZE, SIZE):
+        os.pwritev(fd, [pattern(offset, SIZE)], offset, flags)
+        begin = time.monotonic()
+        os.fdatasync(fd)
+        waits.append(time.monotonic() - begin)
+    return max(waits)
+
+
+def waits_beside_busy_tasks() -> tuple[float, float]:
+    """The longest fdatasync of DONTCACHE writes and of buffered ones in a round, in seconds, as the median of rounds.
+
+    A real-time and an ordinary task have the CPU that the interrupts come to.
+    """
+    rounds = []
+    cpu = interrupt_cpu()
+    everywhere = os.sched_getaffinity(0)
+    with file_system("xfs") as root, opened(root / "file") as fd:
+        os.pwrite(fd, bytes(WRITES * SIZE), 0)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.sched_setaffinity(0, everywhere - {cpu})
+        try:
+            with busy(cpu, real_time=False), busy(cpu, real_time=True):
+                for _ in range(ROUNDS):
+                    buffered = longest_wait(fd, 0)
+                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                    dontcache = longest_wait(fd, RWF_DONTCACHE)
+                    rounds.append((dontcache, buffered))
+                    print(f"# longest fdatasync: {told(dontcache, buffered)}", flush=True)
+        finally:
+            os.sched_setaffinity(0, everywhere)
+    dontcache, buffered = (statistics.median(waits) for waits in zip(*rounds, strict=True))
+    return dontcache, buffered
+
+
+def in_time(dontcache: float, buffered: float) -> bool:
+    """Whether nobody has waited for the real-time task."""
+    return dontcache < max(LATE, 3 * buffered)
+
+
+def told(dontcache: float, buffered: float) -> str:
+    """The two waits in words."""
+    return f"{dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
