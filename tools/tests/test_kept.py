@@ -31,7 +31,7 @@ def project(tmp_path: Path) -> Path:
 def fresh(project: Path) -> None:
     """Make all pages be of the code that is there."""
     now = kept.code(project)
-    for name in kept.PAGES:
+    for name in kept.AGED:
         page = project / "tools" / "results" / f"{name}.md"
         page.write_text(kept.CODE.sub("", page.read_text()) + f"code {now}\n")
     page = (project / "tools" / "results" / "load.md").read_text()
@@ -49,7 +49,7 @@ def test_a_line_of_code_makes_them_old(project: Path) -> None:
     fresh(project)
     with (project / "fs" / "rust_round.c").open("a") as file:
         file.write("int more;\n")
-    assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.md" for name in kept.PAGES]
+    assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.md" for name in kept.AGED]
 
 
 def test_a_hook_makes_them_old(project: Path) -> None:

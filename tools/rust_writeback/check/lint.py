@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import paths, steps
+from ..bench import kept
 from ..build import config, kernel, overlay, wiring
 from ..build.variants import MEASURED
 from ..errors import Failure
@@ -142,6 +143,13 @@ def mypy(files: list[Path]) -> bool:
     return _quietly(["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}", *files], MYPYPATH=str(paths.TOOLS / "guest"))
 
 
+def results(files: list[Path]) -> bool:
+    """Whether the results are of the code that is here, and the README's are the results'."""
+    wrong = kept.stale()
+    print("".join(f"{line}\n" for line in wrong), end="", flush=True)
+    return not wrong
+
+
 def linters() -> list[Linter]:
     """All linters with what they look at."""
     rust = code_files(".rs")
@@ -158,6 +166,7 @@ def linters() -> list[Linter]:
         Linter("checkpatch", code_files(".c", ".h") + wiring.patches(), checkpatch),
         Linter("shellcheck", shell_files(), shellcheck),
         Linter("mypy", sorted(python), mypy),
+        Linter("age of the results", [kept.FOLDER / f"{name}.md" for name in kept.AGED], results),
     ]
 
 
