@@ -28,7 +28,11 @@ use crate::{
 /// // SAFETY: The only guard, and not in an NMI.
 /// let off = unsafe { InterruptsSaved::new() };
 /// // Here no interrupt of this CPU comes between.
+/// # // SAFETY: It may be asked anywhere.
+/// # assert!(unsafe { kernel::bindings::irqs_disabled() });
 /// drop(off);
+/// # // SAFETY: As above.
+/// # assert!(!unsafe { kernel::bindings::irqs_disabled() });
 /// ```
 #[must_use = "interrupts are as they were when the guard is dropped"]
 pub struct InterruptsSaved {

@@ -24,7 +24,9 @@ use crate::{
 /// use kernel::percpu::{CpuGuard, PossibleCpu};
 ///
 /// let guard = CpuGuard::new();
-/// assert_eq!(PossibleCpu::current(), PossibleCpu::current());
+/// // What was this CPU a moment ago is still this one.
+/// let before = PossibleCpu::current();
+/// assert_eq!(before, PossibleCpu::current());
 /// drop(guard);
 /// ```
 ///

@@ -14,7 +14,7 @@ from rust_writeback.bench import kept
 from rust_writeback.errors import Failure
 
 NAMES = ("README.md", "tools/overlay.toml", "tools/results")
-FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block", "kunit")
+FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block")
 
 
 @pytest.fixture

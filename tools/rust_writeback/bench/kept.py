@@ -112,7 +112,7 @@ def code_of(revision: str) -> str:
     """The fingerprint of a revision."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            archive = _git("archive", revision, "rust", "mm", "fs", "block", "kunit", "tools/overlay.toml")
+            archive = _git("archive", revision, "rust", "mm", "fs", "block", "tools/overlay.toml")
         except subprocess.CalledProcessError:
             raise Failure(f"there is no revision {revision}; measure again") from None
         with tarfile.open(fileobj=BytesIO(archive)) as tar:

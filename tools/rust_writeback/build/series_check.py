@@ -32,6 +32,8 @@ MODULES = CONFIG / "series-modules.config"
 CORE = "CONFIG_RUST_WRITEBACK"
 BOOTED = Variant(copy="series")
 """The kernel that a tree has with the patches for merging alone, in the virtual machine."""
+WRITTEN = "dontcache_write"
+"""The guest test that it has to pass."""
 NEW_RUST = re.compile(r"^\+\+\+ b/(\S+\.rs)$", re.MULTILINE)
 
 
@@ -119,7 +121,7 @@ def boot(number: int) -> None:
     if wrong := compiled(BOOTED.out, known(config.merge(BOOTED.fragments)), log, "bzImage"):
         raise Failure(f"the kernel to boot: {wrong}")
     steps.write_whole(BOOTED.image, (BOOTED.out / "arch/x86/boot/bzImage").read_bytes())
-    counts = guest_tests.run(["dontcache_write"], ["rust"], BOOTED)
+    counts = guest_tests.run([WRITTEN], ["rust"], BOOTED)
     if counts.failed or not counts.passed:
         raise Failure(f"the kernel that the patches make does not pass: {'; '.join(counts.problems) or 'nothing ran'}")
 
@@ -136,7 +138,7 @@ def run(made: Sequence[Path]) -> int:
 
     What was built with the same patches before is not built again.
     """
-    steps.need_room(paths.BUILD, 3.0, "two kernels and a tree")
+    steps.need_room(paths.BUILD, 3.0, "the kernels and a tree")
     patches = made[1:]  # without the cover letter
     with steps.only_one("kernel"):
         pristine()
@@ -156,7 +158,8 @@ def run(made: Sequence[Path]) -> int:
             took = f"{time.monotonic() - start:.0f} s" if new else "as it was"
             print(f"{patch.name}: ok ({took})", flush=True)
             if number == len(patches) - 1:
-                steps.step("series-boot", key, [BOOTED.image], partial(boot, number))
+                booted = steps.digest(key, *BOOTED.fragments, guest_tests.TESTS / f"test_{WRITTEN}.py")
+                steps.step("series-boot", booted, [BOOTED.image], partial(boot, number))
         if wrong := differs():
             raise Failure(wrong)
     print("after the last patch each file is what make kernel builds")
