@@ -11,6 +11,7 @@ use kernel::{
     cpu_work::CpuWork,
     folio::{Folio, LockedFolio},
     fs::Inode,
+    interrupts_off::InterruptsSaved,
     percpu::{CpuGuard, PossibleCpu},
     workqueue::Queue,
     writeback::batch::Taken,
