@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a failed test has to show, where nobody can look into the machine it ran on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+from rust_writeback.vm.emulated import VmFailure
+
+LINES = 80
+"""An oops or a lockup with the traces of two CPUs."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A guest that died unexpectedly shows the end of its console."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    if report.failed and isinstance(error, VmFailure):
+        console = error.console.read_text(errors="replace").splitlines()
+        report.sections.append((f"console of the guest in {item.name}", "\n".join(console[-LINES:])))
+    return report
