@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -11,8 +12,11 @@ from typing import Any
 
 import pytest
 from bench_samples import GUEST, LOADS, boot, variant
+from rust_writeback import paths
 from rust_writeback.bench import full, hardware, results, summary, target
 from rust_writeback.errors import Failure
+from rust_writeback.vm import emulated
+from rust_writeback.vm.options import NvmeOptions, VmOptions
 
 sys.path.insert(0, str(GUEST))
 
@@ -107,6 +111,25 @@ def test_direct_servers_have_a_table_of_their_own_and_other_places_none() -> Non
     groups = full.direct_servers([*served, *elsewhere])
     assert [(group.place, group.variants) for group in groups] == [("nfs", ("buffered", "direct"))]
     assert full.direct_servers(elsewhere) == []
+
+
+STOPS = """
+(until grep -qsx fio /proc/[0-9]*/comm; do sleep 0.2; done; sleep 3; echo 0 >/proc/fs/nfsd/threads) &
+cd /share && exec python3 -B -m bench "$1"
+"""
+
+
+@pytest.mark.skipif(not paths.BZIMAGE.exists(), reason="build/bzImage is not there; make kernel builds it")
+def test_a_server_that_stops_is_told_and_holds_nobody() -> None:
+    """Once it is gone a client waits for it, and so would fio, which then cannot be killed."""
+    steps = results.plan([LOADS["sequential/nfs/buffered"], LOADS["sequential/nfs/dontcache"]])
+    plan = {"steps": [step.plan(RUST) for step in steps], "interval": 0.05, "file_system": "nfs"}
+    drive = VmOptions(mem="512M", nvme=NvmeOptions(bps="10M"), share=GUEST)
+    done = emulated.run(drive, ["sh", "-c", STOPS, "bench", results.to_text(plan)], again=emulated.from_scratch)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["kind"] for line in told] == ["guest", "refused", "refused", "end"]
+    assert all("the NFS server was stopped" in line["reason"] for line in told[1:3])
+    assert done.status == 1 and not done.warned
 
 
 @pytest.fixture

@@ -151,14 +151,15 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
                 durable.watch(process)
 
         begin = time.monotonic()
-        try:
-            done = execute(command, environment, group, seconds, watch)
-            if not step["command"]:
-                durable.end()
-        finally:
-            took = time.monotonic() - begin
-            samples = sampler.stop()
-            flusher = rounds.end() if rounds else None
+        with place.watched():
+            try:
+                done = execute(command, environment, group, seconds, watch)
+                if not step["command"]:
+                    durable.end()
+            finally:
+                took = time.monotonic() - begin
+                samples = sampler.stop()
+                flusher = rounds.end() if rounds else None
         used = Usage.now(bdi).since(usage)
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
         place.sync()

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+from collections.abc import Iterator
 from typing import Self
 
 from .kernel import Refused, disk_of
@@ -72,6 +74,11 @@ class Place:
     def behind(self) -> Place:
         """Where the files are that are seen here."""
         return self
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """While a load runs: what it waits for may go away, after which it is let go and refused."""
+        yield
 
     def use(self, mode: str) -> None:
         """Be read and written in this mode, where that is not the load's own affair."""

@@ -37,6 +37,9 @@ FSID_NUM, ROOT = 1, r"\x00000000"
 GRACE = 10
 """Seconds in which clients that were here before could come back; no server takes less, nor knows that none was."""
 
+GIVE_UP_SECONDS = 2
+"""What it may take to unmount what no server is behind any more, before umount is killed."""
+
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
@@ -74,8 +77,18 @@ def _mounted(source: str, where: Path, kind: str, options: str = "defaults") -> 
     try:
         yield
     finally:
-        # Requests that nobody answers any more are given up.
-        _run("umount", "-f", where)
+        _run("umount", where)
+
+
+@contextlib.contextmanager
+def _client(where: Path, options: str) -> Iterator[None]:
+    _run("mount", "-i", "-t", "nfs4", "-o", options, "127.0.0.1:/", where)
+    try:
+        yield
+    finally:
+        give_up(where)
+        if any(line.split()[1] == str(where) for line in Path("/proc/self/mounts").read_text().splitlines()):
+            raise NoServer(f"{where} cannot be unmounted; who has files open there?")
 
 
 def _start(root: Path, largest: int = 0) -> None:
@@ -97,7 +110,7 @@ def _start(root: Path, largest: int = 0) -> None:
 
 @contextlib.contextmanager
 def _server(root: Path, largest: int) -> Iterator[None]:
-    if int((PROC / "threads").read_text()):
+    if runs():
         raise NoServer("an NFS server is running already: stop it, for how it reads and writes would be changed")
     try:
         try:
@@ -124,7 +137,7 @@ def served(root: Path, where: Path, options: str = "", largest: int = 0) -> Iter
     with (
         _mounted("nfsd", PROC, "nfsd"),
         _server(root, largest),
-        _mounted("127.0.0.1:/", where, "nfs4", all_options),
+        _client(where, all_options),
         _kept_as_it_is(),
     ):
         yield where
@@ -164,6 +177,22 @@ def stopped(root: Path) -> Iterator[None]:
         yield
     finally:
         _start(root)
+
+
+def runs() -> bool:
+    """Is there a server?"""
+    return int((PROC / "threads").read_text()) > 0
+
+
+def give_up(where: Path) -> None:
+    """Unmount it. Those who wait for a server that is gone are let go; umount waits for it, too, until it is killed."""
+    with subprocess.Popen(["umount", "-f", where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            if not runs():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(GIVE_UP_SECONDS)
+                process.kill()
+            time.sleep(0.02)
 
 
 def threads() -> list[int]:
