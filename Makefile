@@ -14,6 +14,9 @@ quoted = '$(subst ','\'',$($(1)))'
 option = $(if $(call given,$(1)),--$(2)=$(call quoted,$(1)))
 ARGUMENTS = $(if $(call given,ARGS),$(ARGS))
 
+# What a kernel is built and booted for.
+PLATFORM = $(call option,ARCH,arch) $(call option,PAGES,pages)
+
 # What would be ignored is refused: $(call refuse,NAMES,why).
 named = $(strip $(foreach name,$(1),$(if $(call given,$(name)),$(name))))
 refuse = $(if $(call named,$(1)),echo 'error: $(call named,$(1)): $(2)' >&2; exit 2)
@@ -27,22 +30,31 @@ run:
 
 ## test: all that CI runs: host tests, lint, KUnit, guest tests
 ## test SANITIZE=kasan: the guest tests on a kernel with kasan, kcsan, kmemleak, lockdep or ubsan
+## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; PAGES=64k for larger pages
 test:
-	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize)
+	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(PLATFORM)
 
 ## kernel: build/bzImage and build/.config
+## kernel ARCH=arm64: build/Image-arm64-4k; PAGES=64k for larger pages
+kernel:
+	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
+
 ## arm64: our objects compiled for arm64, with pages of 4 and of 64 KiB
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
 ## audit: every use of unsafe, why it is sound, and the C that safe functions call
 ## lines: how much C and how much Rust each mechanism is
-## micro: instructions per operation, C beside Rust
-kernel arm64 lint audit lines micro:
+arm64 lint audit lines:
 	@tools/enter python3 -m rust_writeback $@
 
 ## kunit: the KUnit suites under user-mode Linux
 ## kunit ARCH=arm64: on an emulated arm64; PAGES=64k for larger pages
 kunit:
-	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch) $(call option,PAGES,pages)
+	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
+
+## micro: instructions per operation, C beside Rust
+## micro ARCH=arm64: the same there; PAGES=64k for larger pages
+micro:
+	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
 ## series: our changes as patches to apply and to mail, in build/series/
 ## series CHECK=1: build after each of them, with the core and without; an hour

@@ -40,7 +40,7 @@ APART = 64 * 4096
 ATTEMPTS = 6
 LONGEST_DELAY = 0.25
 """Seconds within which there is a round for a page, whatever the pace of its device: it may wait for 200 ms."""
-RUN = re.compile(r"(\d+): workqueue_execute_(start|end): work struct \S+ function wb_workfn")
+RUN = re.compile(r"([\d.]+): workqueue_execute_(start|end): work struct \S+ function wb_workfn")
 RWF_DONTCACHE = 0x80
 DEVICE = "/dev/ram0"
 """Answers at once: what a drive's interrupts cost would differ from boot to boot."""
@@ -101,7 +101,7 @@ def runs() -> list[int]:
     """How long each run of the flusher has taken since this was called last, in instructions."""
     text = (TRACING / "trace").read_text()
     (TRACING / "trace").write_text("")
-    stamps = [int(stamp) for stamp, _ in RUN.findall(text)]
+    stamps = [int(stamp) if stamp.isdecimal() else round(float(stamp) * 1e9) for stamp, _ in RUN.findall(text)]
     return [end - start for start, end in zip(stamps[::2], stamps[1::2], strict=True)]
 
 
@@ -187,8 +187,9 @@ def longest_look() -> int:
 def traced() -> None:
     """Has the flusher's runs traced."""
     subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=False, stderr=subprocess.DEVNULL)
-    # Of this clock the trace shows each tick.
-    (TRACING / "trace_clock").write_text("x86-tsc")
+    # Of x86's own clock the trace shows each tick, of others a thousand.
+    own = "x86-tsc" in (TRACING / "trace_clock").read_text()
+    (TRACING / "trace_clock").write_text("x86-tsc" if own else "mono")
     for name in ("workqueue_execute_start", "workqueue_execute_end"):
         (TRACING / "events" / "workqueue" / name / "enable").write_text("1")
 

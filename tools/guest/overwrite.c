@@ -32,7 +32,9 @@
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#ifdef __x86_64__
 #include <x86intrin.h>
+#endif
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define BIT(n)		(1ULL << (n))
@@ -132,6 +134,19 @@ static void renew_source(size_t len)
 		source[i] = i % 251 + times;
 }
 
+/* A tick is an instruction, where the machine counts them. */
+static uint64_t now(void)
+{
+#ifdef __x86_64__
+	return __rdtsc();
+#else
+	uint64_t ticks;
+
+	asm volatile("isb; mrs %0, cntvct_el0" : "=r" (ticks) : : "memory");
+	return ticks;
+#endif
+}
+
 static uint64_t ticks_of(const struct call *call, struct file *file, size_t size, off_t offset)
 {
 	size_t len = call->vectors * size;
@@ -143,9 +158,9 @@ static uint64_t ticks_of(const struct call *call, struct file *file, size_t size
 	for (i = 0; i < WARM_UP + REPEATS; i++) {
 		if (lseek(file->fd, offset, SEEK_SET) != offset)
 			fail("lseek: %m");
-		ticks = __rdtsc();
+		ticks = now();
 		done = call->run(file->fd, size, offset);
-		ticks = __rdtsc() - ticks;
+		ticks = now() - ticks;
 		if (done != (ssize_t)len)
 			fail("%s of %zu bytes returned %zd", call->name, len, done);
 		if (i >= WARM_UP && ticks < least)

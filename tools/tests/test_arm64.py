@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rust_writeback import steps
+from rust_writeback.arch import ARM64
 from rust_writeback.build import arm64, config, kernel, wiring
 from rust_writeback.errors import Failure
 
@@ -39,10 +40,15 @@ def test_nothing_is_forgotten() -> None:
 
 
 def test_each_size_of_pages_is_asked_for() -> None:
-    for pages in arm64.PAGES:
+    assert ARM64.pages == ("4k", "64k")
+    for pages in ARM64.pages:
         asked = config.merge(arm64.fragments_for(pages))
-        assert asked[f"CONFIG_ARM64_{pages}K_PAGES"] == asked["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
-        assert "ARCH=arm64" in arm64.make(pages, "prepare")
+        assert asked[f"CONFIG_ARM64_{pages.upper()}_PAGES"] == asked["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
+
+
+def test_make_is_told_of_another_architecture_only() -> None:
+    assert "ARCH=arm64" in kernel.make("prepare", arch=ARM64)
+    assert not [word for word in kernel.make("prepare") if word.startswith("ARCH=")]
 
 
 def test_what_does_not_compile_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

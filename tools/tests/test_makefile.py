@@ -55,6 +55,8 @@ ALIEN = {
     "A": "/one",
     "B": "/two",
     "SANITIZE": "kasan",
+    "ARCH": "arm64",
+    "PAGES": "64k",
     "ONLY": "tree",
     "PAIRS": "3",
     "REPORT": "/here",
@@ -85,6 +87,8 @@ def test_what_is_given_counts_whatever_the_environment_says() -> None:
     assert make("bench", "NATIVE=1", **ALIEN) == [*ENTER, "bench", "--native=1"]
     assert make("compare", "A=build/a", "B=build/b", **ALIEN) == [*ENTER, "compare", "build/a", "build/b"]
     assert make("test", "SANITIZE=kcsan", **ALIEN)[-2:] == ["test", "--sanitize=kcsan"]
+    for name in ("test", "kernel", "kunit", "micro"):
+        assert make(name, "ARCH=arm64", "PAGES=64k", **ALIEN)[-3:] == [name, "--arch=arm64", "--pages=64k"]
     assert make("conformance", "ARGS=--core c", **ALIEN) == [*ENTER, "conformance", "--core", "c"]
     target = ["tools/enter", "--target", "/dev/x", *ENTER[1:], "bench-target"]
     assert make("bench", "TARGET=/dev/x", **ALIEN) == target

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from rust_writeback.check import host_tests, stages
+from rust_writeback.check import host_tests, kunit, stages
 from rust_writeback.errors import Failure
 from rust_writeback.check.guest_tests import Counts
 from rust_writeback.build.variants import Variant
@@ -67,6 +67,40 @@ def test_a_sanitizer_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, caps
     assert asked == ["kasan", "kasan [] ['rust', 'c']"]
     out = capsys.readouterr().out
     assert "nothing else depends" in out and out.splitlines()[-1] == "4 passed, 0 failed, 0 skipped"
+
+
+def test_another_architecture_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def note(what: str) -> Callable[..., Counts]:
+        def run(*arguments: object, **named: object) -> Counts:
+            (variant,) = [one for one in (*arguments, *named.values()) if isinstance(one, (Variant, kunit.Platform))]
+            asked.append(f"{what}{variant.suffix}")
+            return Counts(3)
+
+        return run
+
+    for module, name in ((stages.kunit, "run"), (stages.guest_tests, "run"), (stages.conformance, "short")):
+        monkeypatch.setattr(module, name, note(name))
+    monkeypatch.setattr(stages.kernel, "ensure", note("kernel"))
+    assert stages.main(["--arch", "arm64", "--pages", "64k"]) == 0
+    assert asked == ["run-arm64-64k", "kernel-arm64-64k", "run-arm64-64k", "short-arm64-64k"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--arch", "riscv"], "there are x86 and arm64"),
+        (["--arch", ""], "there are x86 and arm64"),
+        (["--pages", "64k"], "x86 has one size of pages"),
+        (["--arch", "arm64", "--pages", "16k"], "arm64 has PAGES=4k and 64k"),
+        (["--arch", "arm64", "--pages", ""], "arm64 has PAGES=4k and 64k"),
+        (["--arch", "arm64", "--sanitize", "kasan"], "SANITIZE is for x86"),
+    ],
+)
+def test_what_there_is_not_is_told_before_anything_runs(words: list[str], said: str) -> None:
+    with pytest.raises(Failure, match=said):
+        stages.main(words)
 
 
 def test_an_unknown_sanitizer_runs_nothing() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from rust_writeback import paths
+from rust_writeback.arch import X86
 from rust_writeback.vm import emulated, machine, qemu
 from rust_writeback.errors import Failure
 from rust_writeback.vm.options import NvmeOptions, VmOptions
@@ -52,7 +53,7 @@ def test_output_and_status_come_back_exactly(tmp_path: Path) -> None:
     assert "kernel says hello" in result.console.read_text()
     assert result.accel in ("kvm", "tcg") and result.core == "rust" and result.kernel
     assert not result.warned
-    assert result.qemu_command[0].endswith(qemu.PROGRAM)
+    assert result.qemu_command[0].endswith(qemu.BOARDS[X86].program)
 
 
 def test_the_guest_is_as_promised() -> None:

@@ -98,6 +98,15 @@ def test_counted_time_takes_nothing_from_the_host() -> None:
     assert line.endswith("rust_writeback.core=c nokaslr rootfstype=ramfs quiet")
 
 
+def test_another_architecture_has_a_board_of_its_own() -> None:
+    options, _ = emulated._parse(["--arch", "arm64", "--pages", "64k"])
+    assert options.image.name == "Image-arm64-64k"
+    line = " ".join(qemu.command(options, "tcg", wires()))
+    assert "qemu-system-aarch64 -machine virt," in line and "guest-arm64.img" in line
+    assert "console=ttyAMA0" in line and "tsc=" not in line
+    assert emulated._parse([])[0].image.name == "bzImage"
+
+
 def test_qemu_says_what_it_lacks() -> None:
     message = "qemu-system-x86_64: -device nvme,drive=x: 'nvme' is not a valid device model name\n"
     assert qemu.explain(message, 1).startswith("QEMU lacks the device nvme; install")

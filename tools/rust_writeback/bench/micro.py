@@ -20,8 +20,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .. import paths
+from .. import arch, paths
 from ..build import kernel
+from ..build.variants import MEASURED, Variant, of_arch
 from ..errors import Failure, run_main
 from ..steps import write_whole
 from ..vm import emulated, machine
@@ -139,10 +140,17 @@ def ratios(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return {name: figures["rust"][name] / figures["c"][name] for name in FIGURES}
 
 
-def measure(core: str) -> tuple[Measured, emulated.VmResult]:
+def measure(core: str, variant: Variant = MEASURED) -> tuple[Measured, emulated.VmResult]:
     """Boot one core, and run the benchmarks."""
     options = emulated.VmOptions(
-        core=core, smp=1, icount=True, nvme=None, append=f"brd.rd_size={DEVICE_KIB}", programs=(overwrite.ensure(),)
+        core=core,
+        smp=1,
+        icount=True,
+        nvme=None,
+        append=f"brd.rd_size={DEVICE_KIB}",
+        programs=(overwrite.ensure(variant.arch),),
+        arch=variant.arch,
+        kernel=variant.image,
     )
     result = emulated.run(options, ["python3", "-c", DRIVER.read_text()], again=emulated.from_scratch)
     if result.status:
@@ -217,18 +225,21 @@ def judge(
 
 
 def main(arguments: list[str]) -> int:
-    """Measure both cores, print, write build/report/micro.json, judge."""
+    """Measure both cores, print, write build/report/micro.json, or that of another architecture, judge."""
     parser = argparse.ArgumentParser(prog="micro", description=__doc__)
     parser.add_argument("--report", type=Path, default=paths.BUILD / "report", help="where micro.json goes")
+    parser.add_argument("--arch", help=f"on an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
+    parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
     options = parser.parse_args(arguments)
+    variant = of_arch(*arch.chosen(options.arch, options.pages))
     machine.polite()
-    kernel.ensure()
+    kernel.ensure(variant)
     measured: dict[str, Measured] = {}
     date = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     setup: dict[str, Any] = {"date": date, "revision": boots.revision()}
     for core in CORES:
         print(f"{core} core under icount ...", file=sys.stderr, flush=True)
-        measured[core], result = measure(core)
+        measured[core], result = measure(core, variant)
         setup |= {"kernel": result.kernel, "qemu": result.qemu_version, "accelerator": result.accel}
         setup[f"qemu_command_{core}"] = result.qemu_command
     figures = {core: measured[core].operations for core in CORES}
@@ -248,8 +259,8 @@ def main(arguments: list[str]) -> int:
     told = ", ".join(f"{cost / 1e6:.1f} million for {count}" for count, cost in files.items())
     console.print(f"Instructions of the flusher for files of a page that are all dirty when their round begins: {told}\n")
     document |= {"look": look, "files": files}
-    write_whole(options.report / "overwrite.svg", XML + overwrite.plot(overwrites))
-    write_whole(options.report / "micro.json", json.dumps(document, indent=1) + "\n")
+    write_whole(options.report / f"overwrite{variant.suffix}.svg", XML + overwrite.plot(overwrites))
+    write_whole(options.report / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
     judge(figures, overwrites, rounds["rust"], look, files)
     return 0
 

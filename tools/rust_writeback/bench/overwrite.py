@@ -8,6 +8,7 @@ the folio they land are a series, and the first of them is at the folio's start.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import paths, steps
+from ..arch import X86, Arch
 from ..errors import Failure
 from ..vm import images
 from . import plots
 
 SOURCE = paths.TOOLS / "guest" / "overwrite.c"
-PROGRAM = paths.BUILD / "overwrite"
 
 CORES = ("c", "rust")
 BLOCKS = (4096, 1024)
@@ -76,12 +77,14 @@ ALL = [one for block in BLOCKS for one in series(block)]
 ROWS = [row for one in ALL for row in one.rows()]
 
 
-def ensure() -> Path:
+def ensure(arch: Arch = X86) -> Path:
     """The guest's program."""
+    program = paths.BUILD / "bin" / arch.name / "overwrite"
     key = steps.digest(SOURCE, Path(images.__file__))
     with steps.only_one("guest"):
-        steps.step("overwrite", key, [PROGRAM], lambda: images.compile_program(SOURCE, PROGRAM, "-luring"))
-    return PROGRAM
+        compile_it = functools.partial(images.compile_program, SOURCE, program, "-luring", arch=arch)
+        steps.step(f"overwrite-{arch.name}", key, [program], compile_it)
+    return program
 
 
 def parse(outputs: Mapping[str, Sequence[str]], core: str) -> dict[str, float]:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ..arch import X86
 from ..errors import Failure
 from ..progress import Bar
 from ..vm import emulated, images
@@ -107,7 +108,7 @@ class Simulated(boots.Machine):
     def options(self, boot: boots.Boot) -> emulated.VmOptions:
         """The root is in the guest's memory, too."""
         images.ensure(whole=True)
-        root = images.ARCHIVE.stat().st_size
+        root = images.whole_initramfs(X86).stat().st_size
         total = amount(boot.mem) + self.held(boot.drive) + root + root // boots.KEEPING
         return emulated.VmOptions(
             core=boot.variant.core,

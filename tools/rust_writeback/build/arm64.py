@@ -8,19 +8,16 @@ prove nothing of arm64's: that is what the models are for.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from .. import paths, steps
+from ..arch import ARM64
 from ..check.guest_tests import Counts
 from ..progress import Bar
 from ..run import must
 from . import config, kernel, wiring
-
-PAGES = (4, 64)
-"""KiB."""
 
 WHOLE_BUILD = 420
 """About the number of lines that make prints for a build from nothing."""
@@ -42,32 +39,25 @@ def objects(patches: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.endswith("_micro.o")]
 
 
-def fragments_for(pages: int) -> list[Path]:
+def fragments_for(pages: str) -> list[Path]:
     """What the arm64 kernel with such pages is configured by."""
-    return [paths.TOOLS / "config" / f"{name}.config" for name in ("objects", f"arm64-{pages}k")]
+    return [paths.TOOLS / "config" / f"{name}.config" for name in ("objects", f"arm64-{pages}")]
 
 
-def make(pages: int, *targets: str) -> list[str]:
-    """A make command of the arm64 kernel with such pages."""
-    out = paths.BUILD / f"arm64-{pages}k"
-    common = [f"--directory={paths.LINUX}", f"O={out}", "ARCH=arm64", "LLVM=1", f"CC={kernel.COMPILER}"]
-    return ["make", f"-j{os.cpu_count() or 1}", *common, *targets]
-
-
-def compile_for(pages: int, tree: str) -> None:
+def compile_for(pages: str, tree: str) -> None:
     """Configure and compile, unless that has been done with what is there."""
     fragments = fragments_for(pages)
-    out = paths.BUILD / f"arm64-{pages}k"
+    out = paths.BUILD / f"arm64-{pages}"
     asked = config.merge(fragments)
     environment = kernel.make_environment()
-    name = f"arm64 with pages of {pages} KiB"
+    name = f"arm64 with pages of {pages}"
 
     def build() -> None:
         steps.need_room(paths.BUILD, 0.5, "the objects for arm64")
         fresh = not (out / "rust").exists()
         steps.write_whole(out / "fragment.config", config.render(asked))
-        command = make(pages, f"KCONFIG_ALLCONFIG={out / 'fragment.config'}", "allnoconfig")
-        must(command, paths.LOG / f"config-arm64-{pages}k.log", f"the configuration for {name}", environment)
+        command = kernel.make(f"KCONFIG_ALLCONFIG={out / 'fragment.config'}", "allnoconfig", out=out, arch=ARM64)
+        must(command, paths.LOG / f"config-arm64-{pages}.log", f"the configuration for {name}", environment)
         config.check(asked, config.parse((out / ".config").read_text()))
         wanted = objects([path.read_text() for path in wiring.patches()])
         with Bar(f"compiling for {name}", WHOLE_BUILD if fresh else None) as bar:
@@ -76,11 +66,11 @@ def compile_for(pages: int, tree: str) -> None:
                 if re.match(r"  [A-Z]", line):
                     bar.advance()
 
-            log = paths.LOG / f"arm64-{pages}k.log"
-            must(make(pages, "prepare", *wanted), log, f"the build for {name}", environment, count)
+            log = paths.LOG / f"arm64-{pages}.log"
+            must(kernel.make("prepare", *wanted, out=out, arch=ARM64), log, f"the build for {name}", environment, count)
         steps.write_whole(out / "done", "\n".join(wanted))
 
-    steps.step(f"arm64-{pages}k", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / "done"], build)
+    steps.step(f"arm64-{pages}", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / "done"], build)
 
 
 def run() -> Counts:
@@ -88,10 +78,10 @@ def run() -> Counts:
     counts = Counts()
     with steps.only_one("kernel"):
         tree = kernel.prepare()
-        for pages in PAGES:
+        for pages in ARM64.pages:
             compile_for(pages, tree)
-            done: Path = paths.BUILD / f"arm64-{pages}k" / "done"
-            print(f"arm64, pages of {pages} KiB: {len(done.read_text().splitlines())} objects and the kernel crate")
+            done: Path = paths.BUILD / f"arm64-{pages}" / "done"
+            print(f"arm64, pages of {pages}: {len(done.read_text().splitlines())} objects and the kernel crate")
             counts.passed += 1
     return counts
 

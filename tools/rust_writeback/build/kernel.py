@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make kernel: from the fetched source to build/bzImage and build/.config."""
+"""make kernel: from the fetched source to build/bzImage and build/.config, or the same for another architecture."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import paths, steps
+from ..arch import ARCHES, X86, Arch, chosen
 from ..progress import Bar
 from ..run import must
 from . import config, fetch, overlay, wiring
-from .variants import MEASURED, Variant, sanitizer
+from .variants import MEASURED, Variant, of_arch, sanitizer
 
 TOOLCHAIN = Path("/var/lib/dpkg/status")
 """Changes with every version of every package of the build root."""
@@ -46,13 +47,14 @@ RUST_FLAGS = "-mllvm -trap-unreachable -mllvm -no-trap-after-noreturn"
 """The kernel's own flags for compiling the Rust that is linked with its helpers."""
 
 
-def make(*arguments: str, out: Path = paths.KERNEL_OUT, flags: str = "") -> list[str]:
-    """A make command of the x86 kernel, with more flags for its Rust."""
+def make(*arguments: str, out: Path = paths.KERNEL_OUT, flags: str = "", arch: Arch = X86) -> list[str]:
+    """A make command of the kernel, with more flags for its Rust."""
     return [
         "make",
         f"-j{os.cpu_count() or 1}",
         f"--directory={paths.LINUX}",
         f"O={out}",
+        *([f"ARCH={arch.name}"] if arch != X86 else []),
         "LLVM=1",
         f"CC={COMPILER}",
         *([f"CC_FLAGS_RUST_INLINE_HELPERS={RUST_FLAGS} {flags}"] if flags else []),
@@ -84,7 +86,7 @@ def configure(tree: str, variant: Variant) -> None:
     def merge() -> None:
         fragment = variant.out / "fragment.config"
         steps.write_whole(fragment, config.render(asked))
-        command = make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=variant.out)
+        command = make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=variant.out, arch=variant.arch)
         must(command, paths.LOG / f"config{variant.suffix}.log", "the kernel's configuration", make_environment())
         config.check(asked, config.parse(result.read_text()))
 
@@ -100,7 +102,7 @@ def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
         fresh = not (variant.out / "vmlinux").exists()
         steps.need_room(paths.BUILD, 2.0 if fresh else 0.5, "the kernel's objects")
         steps.need_room(paths.CACHE, 1.0 if fresh else 0.1, "the compiler's cache")
-        title = f"building the kernel with {variant.name}" if variant.name else "building the kernel"
+        title = f"building the kernel {variant.suffix.removeprefix('-')}".strip()
         log = paths.LOG / f"kernel{variant.suffix}.log"
         with Bar(title, WHOLE_BUILD if fresh else None) as bar:
 
@@ -108,9 +110,10 @@ def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
                 if re.match(r"  [A-Z]", line):
                     bar.advance()
 
-            command = [*inside, *make("bzImage", out=variant.out, flags=variant.flags)]
+            target = make(variant.arch.image, out=variant.out, flags=variant.flags, arch=variant.arch)
+            command = [*inside, *target]
             must(command, log, "the kernel build", make_environment(), count)
-        image = variant.out / "arch/x86/boot/bzImage"
+        image = variant.out / variant.arch.place
         steps.write_whole(variant.dot_config, dot_config.read_bytes())
         steps.write_whole(variant.image, image.read_bytes())
 
@@ -129,8 +132,10 @@ def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = argparse.ArgumentParser(prog="rust_writeback kernel", description=__doc__)
     parser.add_argument("--sanitize", metavar="NAME", help="the kernel of this sanitizer instead")
+    parser.add_argument("--arch", help=f"the kernel of this architecture: {', '.join(ARCHES)}")
+    parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
     known = parser.parse_args(arguments)
-    variant = sanitizer(known.sanitize) if known.sanitize else MEASURED
+    variant = sanitizer(known.sanitize) if known.sanitize else of_arch(*chosen(known.arch, known.pages))
     ensure(variant)
     print(f"{variant.image.relative_to(paths.PROJECT)} is up to date")
     return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernels that can be built: the one that is measured, and one for each sanitizer."""
+"""The kernels that can be built: the one that is measured, one for each sanitizer, and arm64's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import paths
+from ..arch import X86, Arch
 from ..errors import Failure
 
 
@@ -17,7 +18,7 @@ class Variant:
     The flags are for the compiler of the kernel's Rust, the parameters are the kernel's. On a kernel
     with a slowness of 3 the guest tests take about three times as long. LKDTM's crash, if there is one
     for a sanitizer, is reported by it in these words. One that is asked has an opinion at the end.
-    One without a name may be a copy of the measured kernel, in files of its own.
+    One without a name may be a copy of the measured kernel, in files of its own, or another architecture's.
     """
 
     name: str = ""
@@ -29,17 +30,21 @@ class Variant:
     crash: str = ""
     report: str = ""
     asked: bool = False
+    arch: Arch = X86
+    pages: str = ""
 
     @property
     def fragments(self) -> list[Path]:
         """The configuration, from the general to the special."""
-        names = ["x86", "writeback", *(["sanitizer", self.name] if self.name else [])]
+        names = [self.arch.name, "guest", "writeback", *(["sanitizer", self.name] if self.name else [])]
+        names += [f"{self.arch.name}-{self.pages}"] if self.pages else []
         return [paths.TOOLS / "config" / f"{name}.config" for name in names]
 
     @property
     def suffix(self) -> str:
         """What tells its files from those of the measured kernel."""
-        return f"-{self.name or self.copy}" if self.name or self.copy else ""
+        words = [self.arch.name if self.arch != X86 else "", self.pages, self.name or self.copy]
+        return "".join(f"-{word}" for word in words if word)
 
     @property
     def out(self) -> Path:
@@ -49,7 +54,7 @@ class Variant:
     @property
     def image(self) -> Path:
         """What is booted."""
-        return paths.BZIMAGE.with_name(paths.BZIMAGE.name + self.suffix)
+        return paths.BUILD / f"{self.arch.image}{self.suffix}"
 
     @property
     def dot_config(self) -> Path:
@@ -103,3 +108,8 @@ def sanitizer(name: str) -> Variant:
     if name not in SANITIZERS:
         raise Failure(f"SANITIZE={name} is no sanitizer; there are {', '.join(SANITIZERS)}", 2)
     return SANITIZERS[name]
+
+
+def of_arch(arch: Arch, pages: str) -> Variant:
+    """The kernel of an architecture, with both cores: the measured one, or one that an emulator takes long to run."""
+    return MEASURED if arch == X86 else Variant(arch=arch, pages=pages, slowness=2)

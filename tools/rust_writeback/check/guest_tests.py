@@ -94,7 +94,7 @@ def options_for(variant: Variant) -> emulated.VmOptions:
     if variant == MEASURED:
         return OPTIONS
     parameters = f"sanitizer={variant.name} {variant.parameters}".strip() if variant.name else variant.parameters
-    return replace(OPTIONS, kernel=variant.image, mem=variant.mem, append=parameters)
+    return replace(OPTIONS, kernel=variant.image, arch=variant.arch, mem=variant.mem, append=parameters)
 
 
 def run_core(

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .. import arch as arches
 from .. import paths, steps
 from ..build import kernel
 from ..errors import Failure
@@ -68,8 +69,6 @@ def arm64(pages: str) -> Platform:
     return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs, 600)
 
 
-PAGES = ("4k", "64k")
-
 
 def _kunit(platform: Platform, command: str, *arguments: str) -> list[str]:
     options = [f"--make_options={option}" for option in MAKE_OPTIONS]
@@ -113,18 +112,15 @@ def run(platform: Platform = UML) -> guest_tests.Counts:
 
 def chosen(arch: str | None, pages: str | None) -> list[Platform]:
     """The platforms of these names, as make was given them."""
-    if arch in (None, "um") and pages is None:
-        return [UML, ONE_CORE]
-    if arch == "arm64" and (pages or PAGES[0]) in PAGES:
-        return [arm64(pages or PAGES[0])]
-    raise Failure(f"KUnit does not run with ARCH={arch or 'um'} PAGES={pages}; ARCH=arm64 has PAGES={' and '.join(PAGES)}", 2)
+    chosen, size = arches.chosen(arch, pages)
+    return [arm64(size)] if size else [UML, ONE_CORE]
 
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = argparse.ArgumentParser(prog="rust_writeback kunit", description=__doc__)
     parser.add_argument("--arch", help="arm64 instead of user-mode Linux")
-    parser.add_argument("--pages", help=f"the size of its pages: {', '.join(PAGES)}")
+    parser.add_argument("--pages", help=f"the size of its pages: {', '.join(arches.ARM64.pages)}")
     known = parser.parse_args(arguments)
     counts = guest_tests.Counts()
     for platform in chosen(known.arch, known.pages):

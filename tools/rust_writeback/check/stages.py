@@ -13,8 +13,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
+from .. import arch
 from ..build import arm64, kernel
-from ..build.variants import MEASURED, SANITIZERS, Variant, sanitizer
+from ..build.variants import MEASURED, SANITIZERS, Variant, of_arch, sanitizer
 from ..errors import Failure
 from ..vm.options import CORES
 from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, power_cuts, unchanged
@@ -50,6 +51,16 @@ def sanitized(variant: Variant, names: Sequence[str] = (), cores: Sequence[str] 
     return [
         (f"kernel with {variant.name}", lambda: _kernel(variant)),
         (f"guest tests with {variant.name}", lambda: guest_tests.run(names, cores, variant)),
+    ]
+
+
+def elsewhere(variant: Variant) -> list[Stage]:
+    """KUnit, and on that architecture's kernel the guest tests and what DONTCACHE promises, on the Rust core."""
+    return [
+        ("KUnit", lambda: kunit.run(kunit.arm64(variant.pages))),
+        ("kernel", lambda: _kernel(variant)),
+        ("guest tests", lambda: guest_tests.run(cores=("rust",), variant=variant)),
+        ("what DONTCACHE promises", lambda: conformance.short(variant)),
     ]
 
 
@@ -102,8 +113,15 @@ def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = argparse.ArgumentParser(prog="rust_writeback test", description=__doc__)
     parser.add_argument("--sanitize", metavar="NAME", help="only guest tests, on the kernel of this sanitizer")
+    parser.add_argument("--arch", help=f"on an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
+    parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
     known = parser.parse_args(arguments)
     stages = STAGES
+    variant = of_arch(*arch.chosen(known.arch, known.pages))
+    if variant != MEASURED:
+        if known.sanitize is not None:
+            raise Failure(f"SANITIZE is for x86; leave it or ARCH={variant.arch.name} out", 2)
+        stages = elsewhere(variant)
     if known.sanitize is not None:
         stages = sanitized(sanitizer(known.sanitize))
         print("== the guest tests alone: nothing else depends on the sanitizer's kernel", flush=True)

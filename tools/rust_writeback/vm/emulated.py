@@ -3,7 +3,7 @@
 
     tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount]
              [--nvme size=4G,bps=12M,iops=2000,queues=1] [--share DIR]
-             [--append 'kernel parameters'] [-- CMD ...]
+             [--append 'kernel parameters'] [--arch arm64 [--pages 64k]] [-- CMD ...]
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from .. import paths
+from .. import arch, paths
+from ..arch import X86
+from ..build.variants import of_arch
 from ..errors import Failure, no_room, run_main
 from . import accel, console, images, machine, qemu
 from .options import NvmeOptions, VmOptions, amount
@@ -141,11 +143,14 @@ def run(
     """
     options.check()
     if not options.image.exists():
-        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel")
-    images.ensure(whole=options.icount)
-    chosen = "icount" if options.icount else options.accel or accel.choose(lambda: _trial(options.kernel))
+        words = ["make kernel", *([f"ARCH={options.arch.name}"] if options.arch != X86 else [])]
+        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {' '.join(words)}")
+    images.ensure(whole=options.icount, arch=options.arch)
+    foreign = options.arch != X86
+    given = "icount" if options.icount else "tcg" if foreign else options.accel
+    chosen = given or accel.choose(lambda: _trial(options.kernel))
     result = _boot_until(again, lambda: _boot(options, chosen, command, stdout, stderr))
-    if not options.icount and not options.accel:
+    if not given:
         accel.remember(chosen)
     return result
 
@@ -190,7 +195,7 @@ def _boot(
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         terminal = not command
         environment = qemu.environment(options) | (_terminal_size() if terminal else {})
-        images.write_initramfs(initramfs, command, environment, options.icount, options.programs)
+        images.write_initramfs(initramfs, command, environment, options.icount, options.programs, options.arch)
         drive = stack.enter_context(_drive(options.nvme)) if options.nvme else None
         ports = {name: qemus.descriptor(name) for name in qemu.PORTS}
         wires = qemu.Wires(initramfs.fileno(), ports, qemus.descriptor("monitor"), drive, log, terminal)
@@ -211,7 +216,7 @@ def _boot(
         console=log,
         accel=chosen,
         qemu_command=arguments,
-        qemu_version=qemu.version(),
+        qemu_version=qemu.version(options.arch),
         core=story.core,
         kernel=story.kernel,
         taint=story.taint,
@@ -308,7 +313,7 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     parser = _Parser(prog="tools/vm", allow_abbrev=False, description="Boot the built kernel and run CMD in it as root.")
     parser.usage = (
         "tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount] [--nvme size=4G,bps=12M,iops=2000,queues=1]"
-        " [--share DIR] [--append 'kernel parameters'] [-- CMD ...]"
+        " [--share DIR] [--append 'kernel parameters'] [--arch arm64 [--pages 64k]] [-- CMD ...]"
     )
     parser.add_argument("--core", default="rust", help="which core does the work: rust (the default) or c")
     parser.add_argument("--smp", type=int, default=2, help="how many CPUs")
@@ -317,6 +322,8 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     parser.add_argument("--nvme", help="the test drive, $NVME in the guest (with --icount only if this is given)")
     parser.add_argument("--share", help="a folder that the guest sees as /share")
     parser.add_argument("--append", default="", help="more kernel parameters")
+    parser.add_argument("--arch", help=f"an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
+    parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
     command: list[str] = []
     if "--" in arguments:
         cut = arguments.index("--")
@@ -326,7 +333,10 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     known = parser.parse_args(arguments)
     # A drive answers when the host likes, after which no run under icount is like another.
     drive = None if known.icount and known.nvme is None else NvmeOptions.parse(known.nvme or "")
+    variant = of_arch(*arch.chosen(known.arch, known.pages))
     options = VmOptions(
+        arch=variant.arch,
+        kernel=variant.image if variant.pages else None,
         core=known.core,
         smp=known.smp,
         mem=known.mem,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the guest runs on: packages of the build root, copied into an image.
+"""What the guest runs on: packages of the build root, or of another architecture, copied into an image.
 
 The root file system is an ext4 image that several guests may share, for they
 only read it. Every boot adds a small initramfs with PID 1 and the command. Under
@@ -10,6 +10,7 @@ come from the host, at times that differ from run to run.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import stat
@@ -19,13 +20,12 @@ from pathlib import Path
 from typing import IO
 
 from .. import paths, steps
+from ..arch import X86, Arch
 from ..build import archive
 from ..build.archive import Entry
 from ..errors import Failure
+from . import foreign
 
-IMAGE = paths.BUILD / "guest.img"
-ARCHIVE = paths.BUILD / "guest.cpio"
-INIT = paths.BUILD / "guest-init"
 INIT_SOURCE = paths.TOOLS / "guest" / "init.c"
 LOAD = paths.BUILD / "bin" / "load"
 LOAD_SOURCE = paths.TOOLS / "guest" / "load.c"
@@ -39,7 +39,8 @@ PACKAGES = """
 LEAVE_OUT = re.compile(
     r"""/usr/share/(doc|man|info|locale|lintian|bash-completion|bug|menu|doc-base|i18n|zsh|pixmaps|applications)(/|$)
     | /usr/lib/(systemd|udev|tmpfiles\.d|sysusers\.d|valgrind|debug)(/|$)
-    | /usr/lib/x86_64-linux-gnu/(gconv|perl|perl-base)(/|$)
+    | /usr/lib/[^/]+-linux-gnu/(gconv|perl|perl-base)(/|$)
+    | /usr/include | /usr/lib/gcc | /usr/lib/[^/]+-linux-gnu/[^/]+\.[ao]$
     | /usr/lib/python3\.\d+/(ensurepip|idlelib|turtledemo|lib2to3|pydoc_data)(/|$)
     | /usr/share/perl | /usr/bin/perl | /etc/(systemd|init\.d|cron|default|pam\.d|apparmor)
     """,
@@ -100,13 +101,14 @@ def _alternatives(names: set[str]) -> list[str]:
     return links
 
 
-def _entry(name: str) -> Entry:
-    """A file as it is on disk, but compiled Python that never looks at its source again.
+def _entry(name: str, top: Path) -> Entry:
+    """A file as it is in its tree or else in the build root, but compiled Python never looks at its source again.
 
     The image clamps the times that Python would compare, and to compile the
     standard library anew at every start takes an emulated CPU seconds.
     """
-    entry = archive.from_disk(name[1:], Path(name))
+    place = top / name[1:]
+    entry = archive.from_disk(name[1:], place if os.path.lexists(place) else Path(name))
     if not name.endswith(".pyc"):
         return entry
     content = entry.content()
@@ -114,28 +116,40 @@ def _entry(name: str) -> Entry:
     return archive.file(entry.name, content[:4] + unchecked + content[8:])
 
 
-def files(packages: Iterable[str]) -> list[Entry]:
-    """All that goes into the root file system, parents first."""
+def installed(packages: Iterable[str]) -> set[str]:
+    """The files of packages of the build root, and what finds their libraries quickly."""
     output = subprocess.run(["dpkg-query", "-L", *packages], check=True, capture_output=True, text=True).stdout
-    names = set()
-    for line in output.splitlines():
-        if not line.startswith("/") or LEAVE_OUT.match(line):
-            continue
-        name = _canonical(line)
-        names.add(name)
-        if name.endswith(".py"):
-            folder, leaf = os.path.split(name)
-            names.update(str(path) for path in Path(folder, "__pycache__").glob(f"{leaf[:-3]}.cpython-*.pyc"))
+    names = {_canonical(line) for line in output.splitlines() if line.startswith("/") and not LEAVE_OUT.match(line)}
+    return names | {"/etc/ld.so.cache", "/bin", "/sbin", "/lib", "/lib64"}
+
+
+def unpacked(top: Path) -> set[str]:
+    """The files of packages that are unpacked there."""
+    names = (f"/{path.relative_to(top)}" for path in top.rglob("*"))
+    return {name for name in names if not LEAVE_OUT.match(name)}
+
+
+def _compiled(names: Iterable[str]) -> list[str]:
+    """Python's own modules as the build root has compiled them: they are of no architecture."""
+    modules = [os.path.split(name) for name in names if name.endswith(".py")]
+    found = (Path(folder, "__pycache__").glob(f"{leaf[:-3]}.cpython-*.pyc") for folder, leaf in modules)
+    return [str(path) for paths_of_one in found for path in paths_of_one]
+
+
+def files(names: Iterable[str], top: Path = Path("/"), load: Path = LOAD) -> list[Entry]:
+    """All that goes into the root file system, parents first: files of the build root, or of another tree."""
+    names = set(names)
+    names.update(_compiled(names))
     names.update(_alternatives(names))
-    names.update(["/etc/passwd", "/etc/group", "/etc/ld.so.cache", "/etc/nsswitch.conf"])
-    names.update(["/bin", "/sbin", "/lib", "/lib64"])
     entries = {name: archive.folder(name, 0o1777 if name.endswith("tmp") else 0o755) for name in FOLDERS}
     for name in names:
         while name != "/":
             with contextlib.suppress(FileNotFoundError):
-                entries.setdefault(name[1:], _entry(name))
+                entries.setdefault(name[1:], _entry(name, top))
             name = os.path.dirname(name)
-    entries["usr/local/bin/load"] = archive.file("usr/local/bin/load", LOAD, 0o755)
+    for name in ("etc/passwd", "etc/group", "etc/nsswitch.conf"):
+        entries[name] = archive.file(name, Path("/", name))
+    entries["usr/local/bin/load"] = archive.file("usr/local/bin/load", load, 0o755)
     entries["etc/hostname"] = archive.file("etc/hostname", b"guest\n")
     entries["etc/hosts"] = archive.file("etc/hosts", b"127.0.0.1 localhost guest\n")
     entries["etc/mtab"] = Entry("etc/mtab", stat.S_IFLNK | 0o777, target="/proc/self/mounts")
@@ -188,11 +202,13 @@ def make_archive(entries: list[Entry], path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def compile_program(source: Path, program: Path, *libraries: str) -> None:
+def compile_program(source: Path, program: Path, *libraries: str, arch: Arch = X86) -> None:
     """Compile a program, static: it needs nothing of the guest's root file system."""
     program.parent.mkdir(parents=True, exist_ok=True)
     part = program.with_name(f".{program.name}.part")
     command = ["clang", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-static", "-s"]
+    if arch != X86:
+        command += [f"--target={arch.triple}", f"--sysroot={foreign.tree(arch, PACKAGES)}", "-fuse-ld=lld"]
     command += ["-o", str(part), str(source), *libraries]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
@@ -200,33 +216,64 @@ def compile_program(source: Path, program: Path, *libraries: str) -> None:
     os.replace(part, program)
 
 
-def ensure_programs() -> None:
-    """Make PID 1 and the program of loads, for a guest that has its root file system from elsewhere."""
+def _of(arch: Arch, path: Path) -> Path:
+    """The file that is for an architecture what this one is for the build root's own."""
+    return path if arch == X86 else path.with_name(f"{path.stem}-{arch.name}{path.suffix}")
+
+
+def image(arch: Arch) -> Path:
+    """The root file system as an image."""
+    return _of(arch, paths.BUILD / "guest.img")
+
+
+def whole_initramfs(arch: Arch) -> Path:
+    """The root file system as an initramfs."""
+    return _of(arch, paths.BUILD / "guest.cpio")
+
+
+def init(arch: Arch) -> Path:
+    """PID 1."""
+    return _of(arch, paths.BUILD / "guest-init")
+
+
+def _program(source: Path, program: Path, arch: Arch) -> None:
+    compile_it = functools.partial(compile_program, source, program, arch=arch)
+    steps.step(program.name, steps.digest(source, Path(__file__)), [program], compile_it)
+
+
+def ensure_programs(arch: Arch = X86) -> None:
+    """Make PID 1 and the program of loads: all of it, for a guest that has its root file system from elsewhere."""
     with steps.only_one("guest"):
-        ensure_load()
-        _make_init()
-
-
-def _make_init() -> None:
-    steps.step("guest-init", steps.digest(INIT_SOURCE), [INIT], lambda: compile_program(INIT_SOURCE, INIT))
+        _program(LOAD_SOURCE, _of(arch, LOAD), arch)
+        _program(INIT_SOURCE, init(arch), arch)
 
 
 def ensure_load() -> None:
-    """Make the program of loads that fio cannot say."""
-    steps.step("load", steps.digest(LOAD_SOURCE), [LOAD], lambda: compile_program(LOAD_SOURCE, LOAD))
+    """Make the program of loads that fio cannot say, for this machine."""
+    _program(LOAD_SOURCE, LOAD, X86)
 
 
-def ensure(whole: bool = False) -> None:
+def ensure(whole: bool = False, arch: Arch = X86) -> None:
     """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
+    ensure_programs(arch)
     with steps.only_one("guest"):
-        ensure_load()
-        _make_init()
-        packages = dependencies(PACKAGES)
-        key = steps.digest(repr(packages), Path(__file__), Path(archive.__file__), LOAD_SOURCE)
-        if whole:
-            steps.step("guest-archive", key, [ARCHIVE], lambda: make_archive(files(packages), ARCHIVE))
+        if arch == X86:
+            packages, top = dependencies(PACKAGES), Path("/")
+            kind = repr(packages)
         else:
-            steps.step("guest-image", key, [IMAGE], lambda: make_image(files(packages), IMAGE))
+            packages, top = {}, foreign.tree(arch, PACKAGES)
+            kind = top.name
+
+        def entries() -> list[Entry]:
+            return files(installed(packages) if arch == X86 else unpacked(top), top, _of(arch, LOAD))
+
+        key = steps.digest(kind, Path(__file__), Path(archive.__file__), LOAD_SOURCE)
+        if whole:
+            product = whole_initramfs(arch)
+            steps.step(product.name, key, [product], lambda: make_archive(entries(), product))
+        else:
+            product = image(arch)
+            steps.step(product.name, key, [product], lambda: make_image(entries(), product))
 
 
 def write_initramfs(
@@ -235,13 +282,14 @@ def write_initramfs(
     environment: Mapping[str, str],
     whole: bool,
     programs: Iterable[Path] = (),
+    arch: Arch = X86,
 ) -> None:
     """PID 1 with what it is to run, after the whole root if that is wanted."""
     if whole:
-        with ARCHIVE.open("rb") as base:
+        with whole_initramfs(arch).open("rb") as base:
             while chunk := base.read(1 << 24):
                 output.write(chunk)
-    entries = [archive.file("init", INIT, 0o755)]
+    entries = [archive.file("init", init(arch), 0o755)]
     for program in programs:
         alone = archive.file(f"{SHARE}/{program.name}", program, 0o755)
         entries += archive.tree(program, SHARE) if program.is_dir() else [alone]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import paths
+from ..arch import X86, Arch
 from ..errors import Failure
 
 CORES = ("rust", "c")
@@ -76,6 +77,7 @@ class VmOptions:
     programs: tuple[Path, ...] = ()
     devices: tuple[str, ...] = ()
     kernel: Path | None = None
+    arch: Arch = X86
 
     @property
     def image(self) -> Path:

@@ -11,22 +11,56 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..arch import ARM64, X86, Arch
 from ..errors import Failure
 from . import images
 from .options import VmOptions, amount
 
-PROGRAM = "qemu-system-x86_64"
 SERIAL = "rust-writeback"
 PORTS = ("control", "stdout", "stderr")
 
-EMULATED_CPU = "max,-la57,-erms,-fsrm,-fsrs,-fzrm"
-"""Without what is dear to emulate: a fifth level of page tables, and string
-instructions that the kernel would use byte by byte because they are fast in silicon."""
+
+@dataclass(frozen=True)
+class Board:
+    """What an architecture's machine is for QEMU: a program and its Debian package, a board, a CPU, a console.
+
+    The CPU is without what is dear to emulate: a fifth level of page tables, string instructions that the
+    kernel would use byte by byte because they are fast in silicon; of arm64, one with atomic instructions (LSE)
+    and without signed pointers.
+    """
+
+    program: str
+    package: str
+    machine: str
+    cpu: str
+    counted_cpu: str
+    """The same without what would bring chance into a counted run."""
+    parameters: str
+
+
+BOARDS = {
+    X86: Board(
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        "q35,usb=off,vmport=off,smbus=off,sata=off",
+        "max,-la57,-erms,-fsrm,-fsrs,-fzrm",
+        "max,-la57,-erms,-fsrm,-fsrs,-fzrm,-rdrand,-rdseed",
+        "console=ttyS0 unknown_nmi_panic tsc=reliable no_timer_check",
+    ),
+    ARM64: Board(
+        "qemu-system-aarch64",
+        "qemu-system-arm",
+        "virt,gic-version=3,usb=off",
+        "neoverse-n1",
+        # A tick of its counter is a nanosecond, too.
+        "neoverse-n1,cntfrq=1000000000",
+        "console=ttyAMA0",
+    ),
+}
 
 KERNEL_PARAMETERS = (
-    "console=ttyS0 loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic "
-    "unknown_nmi_panic sysctl.kernel.panic_on_rcu_stall=1 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 "
-    "tsc=reliable no_timer_check mitigations=off"
+    "loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic "
+    "sysctl.kernel.panic_on_rcu_stall=1 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 mitigations=off"
 )
 """A kernel that stops at its first mistake, and waits for nothing that is not there."""
 
@@ -43,18 +77,19 @@ class Wires:
     terminal: bool = False
 
 
-def find() -> str:
-    """Where QEMU is."""
-    program = shutil.which(PROGRAM)
+def find(arch: Arch = X86) -> str:
+    """Where the architecture's QEMU is."""
+    board = BOARDS[arch]
+    program = shutil.which(board.program)
     if not program:
-        raise Failure(f"{PROGRAM} is missing; install it with: apt-get install qemu-system-x86", 128)
+        raise Failure(f"{board.program} is missing; install it with: apt-get install {board.package}", 128)
     return program
 
 
 @functools.cache
-def version() -> str:
+def version(arch: Arch = X86) -> str:
     """QEMU's version, as it tells it."""
-    output = subprocess.run([find(), "--version"], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([find(arch), "--version"], check=True, capture_output=True, text=True).stdout
     match = re.search(r"version (.*)", output)
     return match[1] if match else output.strip()
 
@@ -76,16 +111,17 @@ def environment(options: VmOptions) -> dict[str, str]:
 
 def _machine(options: VmOptions, accel: str) -> list[str]:
     """The board, its CPUs and its clock."""
-    arguments = ["-machine", "q35,usb=off,vmport=off,smbus=off,sata=off", "-nodefaults", "-no-user-config"]
+    board = BOARDS[options.arch]
+    arguments = ["-machine", board.machine, "-nodefaults", "-no-user-config"]
     arguments += ["-display", "none", "-nic", "none", "-no-reboot", "-action", "panic=none"]
     arguments += ["-smp", str(options.smp), "-m", f"{amount(options.mem) >> 20}M"]
     if options.icount:
         # A guest nanosecond is one instruction, and nothing comes from the host's clock or chance.
         arguments += ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
-        return [*arguments, "-rtc", "base=2026-01-01,clock=vm", "-cpu", f"{EMULATED_CPU},-rdrand,-rdseed"]
+        return [*arguments, "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.counted_cpu]
     if accel == "kvm":
         return [*arguments, "-accel", "kvm", "-cpu", "host"]
-    return [*arguments, "-accel", "tcg,thread=multi", "-cpu", EMULATED_CPU]
+    return [*arguments, "-accel", "tcg,thread=multi", "-cpu", board.cpu]
 
 
 def _devices(options: VmOptions, wires: Wires) -> list[str]:
@@ -101,7 +137,7 @@ def _devices(options: VmOptions, wires: Wires) -> list[str]:
     if wires.terminal:
         arguments += ["-chardev", "stdio,id=terminal,signal=off", "-device", "virtconsole,chardev=terminal"]
     if not options.icount:
-        arguments += ["-drive", f"if=none,id=root,format=raw,readonly=on,file={_escape(images.IMAGE)}"]
+        arguments += ["-drive", f"if=none,id=root,format=raw,readonly=on,file={_escape(images.image(options.arch))}"]
         arguments += ["-device", "virtio-blk-pci,drive=root"]
     if options.nvme and wires.drive is not None:
         nvme = options.nvme
@@ -124,12 +160,12 @@ def _escape(path: Path) -> str:
 
 def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
     """The whole command line."""
-    parameters = f"{KERNEL_PARAMETERS} rust_writeback.core={options.core}"
+    parameters = f"{BOARDS[options.arch].parameters} {KERNEL_PARAMETERS} rust_writeback.core={options.core}"
     if options.icount:
         parameters += " nokaslr rootfstype=ramfs"
     kernel = ["-kernel", str(options.image), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
     kernel += ["-append", f"{parameters} {options.append}".strip()]
-    return [find(), *_machine(options, accel), *_devices(options, wires), *kernel]
+    return [find(options.arch), *_machine(options, accel), *_devices(options, wires), *kernel]
 
 
 def explain(stderr: str, returncode: int) -> str:
@@ -144,5 +180,5 @@ def last_words(stderr: str, returncode: int) -> str:
     """What QEMU said last, or else how it ended."""
     lines = [line for line in stderr.strip().splitlines() if "warning:" not in line]
     if lines:
-        return lines[-1].removeprefix(f"{PROGRAM}: ")
+        return re.sub(r"^qemu-system-\w+: ", "", lines[-1])
     return f"no message, {signal.strsignal(-returncode) if returncode < 0 else f'status {returncode}'}"

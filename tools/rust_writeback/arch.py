@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The architectures that a kernel is built and booted for, and what is called differently on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import Failure
+
+
+@dataclass(frozen=True)
+class Arch:
+    """One of them. The name is the kernel's (ARCH=), the others are Debian's and make's; its pages may be chosen."""
+
+    name: str
+    debian: str
+    triple: str
+    image: str
+    place: str
+    """Where make leaves the image, below its folder."""
+    pages: tuple[str, ...] = ()
+
+
+X86 = Arch("x86", "amd64", "x86_64-linux-gnu", "bzImage", "arch/x86/boot/bzImage")
+ARM64 = Arch("arm64", "arm64", "aarch64-linux-gnu", "Image", "arch/arm64/boot/Image", ("4k", "64k"))
+ARCHES = {arch.name: arch for arch in (X86, ARM64)}
+
+
+def chosen(name: str | None, pages: str | None) -> tuple[Arch, str]:
+    """The architecture of this name and the size of its pages, as a user may leave them out."""
+    arch = ARCHES.get(X86.name if name is None else name)
+    if arch is None:
+        raise Failure(f"ARCH={name} is not known here; there are {' and '.join(ARCHES)}", 2)
+    sizes = arch.pages or ("",)
+    size = sizes[0] if pages is None else pages
+    if size not in sizes or pages == "":
+        allowed = f"{arch.name} has PAGES={' and '.join(arch.pages)}" if arch.pages else f"{arch.name} has one size of pages"
+        raise Failure(f"PAGES={pages} cannot be had; {allowed}", 2)
+    return arch, size

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Packages of another architecture: whole or not there, and asked of apt with no package installed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rust_writeback import paths, steps
+from rust_writeback.arch import ARM64
+from rust_writeback.errors import Failure
+from rust_writeback.vm import foreign, images
+
+
+@pytest.fixture(autouse=True)
+def _folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(steps, "need_room", lambda *_: None)
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, unpacks: bool = True, fetches: bool = True) -> list[list[str]]:
+    """An apt-get that fetches one package, and a dpkg-deb that unpacks it, or not."""
+    asked: list[list[str]] = []
+
+    def run(command: list[Any], **_: object) -> subprocess.CompletedProcess[str]:
+        asked.append([str(word) for word in command])
+        if command[0] == "apt-get":
+            cache = next(word for word in asked[-1] if word.startswith("-oDir::Cache=")).partition("=")[2]
+            if "install" in command:
+                Path(cache, "archives").mkdir()
+                Path(cache, "archives", "fio_1_arm64.deb").touch()
+            return subprocess.CompletedProcess(command, 0 if fetches else 100, "", "W: odd\nE: no such host\n")
+        Path(command[-1], "usr").mkdir()
+        return subprocess.CompletedProcess(command, 0 if unpacks else 2, "", "no space left")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return asked
+
+
+def test_it_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake(monkeypatch)
+    top = foreign.tree(ARM64, ["fio"])
+    assert (top / "usr").is_dir() and top.name.startswith("guest-arm64-")
+    assert foreign.tree(ARM64, ["fio"]) == top and len(asked) == 3
+    assert "-oAPT::Architecture=arm64" in asked[0] and {"fio", "base-files", "libc6-dev"} <= set(asked[1])
+    assert foreign.tree(ARM64, ["fio", "jq"]) != top
+
+
+@pytest.mark.parametrize(
+    ("ways", "said"), [({"fetches": False}, "E: no such host; check the network"), ({"unpacks": False}, "no space left")]
+)
+def test_nothing_half_made_is_left(monkeypatch: pytest.MonkeyPatch, ways: dict[str, bool], said: str) -> None:
+    fake(monkeypatch, **ways)
+    with pytest.raises(Failure, match=said) as caught:
+        foreign.tree(ARM64, ["fio"])
+    assert "\n" not in str(caught.value)
+    assert not [path for path in paths.CACHE.iterdir() if not path.name.startswith(".")]
+
+
+def test_another_architectures_root_is_not_this_machines() -> None:
+    assert images.image(ARM64).name == "guest-arm64.img" and images.init(ARM64).name == "guest-init-arm64"
+    top = paths.CACHE / "tree"
+    for name in ("usr/bin/fio", "usr/include/stdio.h", "usr/share/doc/fio/copyright"):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text("arm64's")
+    names = images.unpacked(top)
+    assert names == {"/usr", "/usr/bin", "/usr/bin/fio", "/usr/share"}
+    entries = {entry.name: entry for entry in images.files(names, top, top / "usr/bin/fio")}
+    assert entries["usr/bin/fio"].content() == b"arm64's" and entries["usr/local/bin/load"].content() == b"arm64's"
+    assert "etc/ld.so.cache" not in entries and "etc/passwd" in entries
