@@ -52,9 +52,10 @@ kunit:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
 ## micro: instructions per operation, C beside Rust
-## micro ARCH=arm64: the same there; PAGES=64k for larger pages
+## micro ARCH=arm64: the same on an emulated arm64
 micro:
-	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
+	@$(call refuse,PAGES,instructions are counted with pages of 4 KiB; leave it out)
+	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch)
 
 ## series: our changes as patches to apply and to mail, in build/series/
 ## series CHECK=1: build after each of them, with the core and without; an hour

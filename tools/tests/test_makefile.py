@@ -87,7 +87,8 @@ def test_what_is_given_counts_whatever_the_environment_says() -> None:
     assert make("bench", "NATIVE=1", **ALIEN) == [*ENTER, "bench", "--native=1"]
     assert make("compare", "A=build/a", "B=build/b", **ALIEN) == [*ENTER, "compare", "build/a", "build/b"]
     assert make("test", "SANITIZE=kcsan", **ALIEN)[-2:] == ["test", "--sanitize=kcsan"]
-    for name in ("test", "kernel", "kunit", "micro"):
+    assert make("micro", "ARCH=arm64", **ALIEN)[-2:] == ["micro", "--arch=arm64"]
+    for name in ("test", "kernel", "kunit"):
         assert make(name, "ARCH=arm64", "PAGES=64k", **ALIEN)[-3:] == [name, "--arch=arm64", "--pages=64k"]
     assert make("conformance", "ARGS=--core c", **ALIEN) == [*ENTER, "conformance", "--core", "c"]
     target = ["tools/enter", "--target", "/dev/x", *ENTER[1:], "bench-target"]
@@ -127,6 +128,7 @@ def test_arguments_are_words_of_the_shell() -> None:
         (["bench", "NATIVE=1", "SIZE=4"], "SIZE: only for real hardware; give a TARGET or leave it out"),
         (["bench", "DRIVE=fast"], 'DRIVE: make does not know it; options are given like ARGS="--pairs 3"'),
         (["bench", "TARGET=/tmp", "ONLY=tree"], 'ONLY: make does not know it; options are given like ARGS="--pairs 3"'),
+        (["micro", "ARCH=arm64", "PAGES=64k"], "PAGES: instructions are counted with pages of 4 KiB; leave it out"),
         (["conformance", "CORE=c"], 'CORE: make does not know it; options are given like ARGS="--only no_oops_*"'),
         (["mutants", "ONLY=walk_*"], 'ONLY: make does not know it; options are given like ARGS="--only kick_*"'),
     ],

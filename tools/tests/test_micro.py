@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rust_writeback.arch import ARM64, X86
 from rust_writeback.bench import micro, overwrite
 from rust_writeback.build import kernel
 from rust_writeback.vm import emulated
@@ -32,6 +33,7 @@ def document(core: str = "rust") -> dict[str, Any]:
 
 ROUNDS = dict.fromkeys(micro.ROUNDS, 1000.0)
 AT_ONCE = dict(zip(micro.FILES, (1000.0, 10_000.0), strict=True))
+DEARER = micro.DEARER[X86]
 
 
 def parse(said: Any, core: str = "rust") -> micro.Measured:
@@ -119,34 +121,34 @@ def test_a_cost_is_a_number(value: str) -> None:
 
 
 def test_equal_and_flat_is_good() -> None:
-    micro.judge(operations(), both(), ROUNDS, 1000, AT_ONCE)
-    micro.judge(operations(49), both({"4096 order 9 end": 999}), ROUNDS, 1000, AT_ONCE)
+    micro.judge(operations(), both(), ROUNDS, 1000, AT_ONCE, DEARER)
+    micro.judge(operations(49), both({"4096 order 9 end": 999}), ROUNDS, 1000, AT_ONCE, DEARER)
 
 
 def test_a_dearer_operation_is_named() -> None:
     with pytest.raises(Failure, match=r"than C: .*account_dirtied 1\.020") as caught:
-        micro.judge(operations(51), both(), ROUNDS, 1000, AT_ONCE)
+        micro.judge(operations(51), both(), ROUNDS, 1000, AT_ONCE, DEARER)
     assert "place" not in str(caught.value)
 
 
 def test_each_operation_has_its_own_limit() -> None:
     figures = operations()
     figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.05
-    micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE)
+    micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE, DEARER)
     figures["rust"]["bio_first_in_a_while"] = figures["c"]["bio_first_in_a_while"] * 1.07
     with pytest.raises(Failure, match=r"than C: bio_first_in_a_while 1\.070 \(at most 1\.06\)$"):
-        micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE)
+        micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE, DEARER)
 
 
 def test_the_switches_of_io_uring_may_differ_a_little() -> None:
-    micro.judge(operations(), both({"4096 io_uring 1024 start": 1002}), ROUNDS, 1000, AT_ONCE)
+    micro.judge(operations(), both({"4096 io_uring 1024 start": 1002}), ROUNDS, 1000, AT_ONCE, DEARER)
     with pytest.raises(Failure, match="than C: 4096 io_uring 1024 start 1.004"):
-        micro.judge(operations(), both({"4096 io_uring 1024 start": 1004}), ROUNDS, 1000, AT_ONCE)
+        micro.judge(operations(), both({"4096 io_uring 1024 start": 1004}), ROUNDS, 1000, AT_ONCE, DEARER)
 
 
 def test_a_dearer_row_is_named() -> None:
     with pytest.raises(Failure, match=r"than C: 1024 writev 10240 middle 1\.001 \(at most 1\.000\)$") as caught:
-        micro.judge(operations(), both({"1024 writev 10240 middle": 1001}), ROUNDS, 1000, AT_ONCE)
+        micro.judge(operations(), both({"1024 writev 10240 middle": 1001}), ROUNDS, 1000, AT_ONCE, DEARER)
     assert "place" not in str(caught.value)
 
 
@@ -155,21 +157,21 @@ def test_a_dearer_place_is_named(row: str) -> None:
     figures = both()
     figures["c"][row] = figures["rust"][row] = 1101
     with pytest.raises(Failure, match=f"place: {row} 1.10;") as caught:
-        micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE)
+        micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE, DEARER)
     assert "than C" not in str(caught.value)
     figures["c"][row] = figures["rust"][row] = 1100
-    micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE)
+    micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE, DEARER)
 
 
 def test_c_may_be_uneven() -> None:
     figures = both()
     figures["c"]["4096 order 9 end"] = 20000
-    micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE)
+    micro.judge(operations(), figures, ROUNDS, 1000, AT_ONCE, DEARER)
 
 
 def test_both_rules_are_told() -> None:
     with pytest.raises(Failure, match=r"than C: 4096 order 9 end 20\.000 \(at most 1\.000\); .*place: 4096 order 9 end 20\.00;"):
-        micro.judge(operations(), both({"4096 order 9 end": 20000}), ROUNDS, 1000, AT_ONCE)
+        micro.judge(operations(), both({"4096 order 9 end": 20000}), ROUNDS, 1000, AT_ONCE, DEARER)
 
 
 def test_the_tables_hold_every_call_and_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,7 +200,7 @@ def test_the_command_writes_all_then_judges(
     end: int,
     words: str | None,
 ) -> None:
-    def measure(core: str) -> tuple[micro.Measured, emulated.VmResult]:
+    def measure(core: str, _variant: object) -> tuple[micro.Measured, emulated.VmResult]:
         measured = parse(document(core), core)
         measured.overwrites["4096 order 9 end"] = end
         if core == "rust":
@@ -206,7 +208,7 @@ def test_the_command_writes_all_then_judges(
         return measured, emulated.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
 
     monkeypatch.setattr(micro, "measure", measure)
-    monkeypatch.setattr(kernel, "ensure", lambda: None)
+    monkeypatch.setattr(kernel, "ensure", lambda variant: None)
     if words:
         with pytest.raises(Failure, match=words):
             micro.main(["--report", str(tmp_path)])
@@ -221,9 +223,9 @@ def test_the_command_writes_all_then_judges(
 
 def test_a_round_that_looks_at_others_is_told() -> None:
     few, many = micro.ROUNDS
-    micro.judge(operations(), both(), {few: 1000, many: 1100}, 1000, AT_ONCE)
+    micro.judge(operations(), both(), {few: 1000, many: 1100}, 1000, AT_ONCE, DEARER)
     with pytest.raises(Failure, match=r"1\.11 times as much beside 20000 dirty inodes as beside 10"):
-        micro.judge(operations(), both(), {few: 1000, many: 1110}, 1000, AT_ONCE)
+        micro.judge(operations(), both(), {few: 1000, many: 1110}, 1000, AT_ONCE, DEARER)
 
 
 def test_no_round_is_no_cheap_round() -> None:
@@ -232,9 +234,9 @@ def test_no_round_is_no_cheap_round() -> None:
 
 
 def test_a_lock_that_is_held_for_long_is_told() -> None:
-    micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT, AT_ONCE)
+    micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT, AT_ONCE, DEARER)
     with pytest.raises(Failure, match="lists takes 100001 instructions; the limit is 100000$"):
-        micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT + 1, AT_ONCE)
+        micro.judge(operations(), both(), ROUNDS, micro.LOOK_LIMIT + 1, AT_ONCE, DEARER)
 
 
 @pytest.mark.parametrize("look", [0, None, "long"])
@@ -246,11 +248,20 @@ def test_a_look_of_rust_is_told(look: Any) -> None:
 
 def test_many_files_that_cost_more_than_their_number_are_told() -> None:
     few, many = micro.FILES
-    micro.judge(operations(), both(), ROUNDS, 1000, {few: 1000, many: 11_000})
+    micro.judge(operations(), both(), ROUNDS, 1000, {few: 1000, many: 11_000}, DEARER)
     with pytest.raises(Failure, match=r"20000 files at once cost 11\.1 times what 2000 do; the limit is 11"):
-        micro.judge(operations(), both(), ROUNDS, 1000, {few: 1000, many: 11_100})
+        micro.judge(operations(), both(), ROUNDS, 1000, {few: 1000, many: 11_100}, DEARER)
     with pytest.raises(Failure, match="had no round"):
         parse(document() | {"files": {few: 1000, many: 0}})
     with pytest.raises(Failure, match="said nothing"):
         parse(document() | {"files": None})
     assert parse(document("c") | {"files": None}, "c").files == {}
+
+
+def test_another_architecture_has_limits_of_its_own() -> None:
+    figures = operations()
+    figures["rust"]["bio_alone"] = 67.0
+    micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE, micro.DEARER[ARM64])
+    with pytest.raises(Failure, match="bio_alone 1.340 .at most 1.00"):
+        micro.judge(figures, both(), ROUNDS, 1000, AT_ONCE, DEARER)
+    assert set(micro.DEARER[ARM64]) <= set(micro.FIGURES)
