@@ -286,7 +286,7 @@ class Model:
     def need_large_folio(self, offset: int) -> None:
         """Without one the case would not try what it is there for."""
         pages = folio_pages(self.fd, offset)
-        assert pages >= 4 or not self.store.large, f"the folio at {offset} has {pages} pages"
+        assert pages > 1 and pages * PAGE >= 16 * KIB or not self.store.large, f"the folio at {offset} has {pages} pages"
 
 
 def address_of(mapping: mmap.mmap) -> int:

@@ -15,6 +15,7 @@ from lib import ktap
 from lib.dontcache import (
     DEBUGFS,
     MIB,
+    PAGE,
     cgroup,
     core,
     counter,
@@ -28,8 +29,9 @@ from lib.dontcache import (
 
 FOLDER = DEBUGFS / "adaptive"
 DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 1024, "least_ms": 20, "most_ms": 200}
+PAGE_KIB = PAGE >> 10
 GOOD = {
-    "least_kib": (4, 8192),
+    "least_kib": (PAGE_KIB, 8192),
     "most_kib": (4096, 1 << 20),
     "inode_kib": (0, 8192),
     "least_ms": (1, 200),
@@ -79,7 +81,8 @@ def what_cannot_be_is_refused() -> None:
     """Nothing is changed by it."""
     with defaults():
         for name, (least, most) in GOOD.items():
-            for text in (str(least - 4), str(most + 4), "-1", "x", "", "1 2", "9" * 30, str((1 << 32) + DEFAULTS[name])):
+            step = PAGE_KIB if name.endswith("_kib") else 4
+            for text in (str(least - step), str(most + step), "-1", "x", "", "1 2", "9" * 30, str((1 << 32) + DEFAULTS[name])):
                 got = error_of(name, text)
                 # Nothing at all is not even handed on.
                 assert got in ("EINVAL", "ERANGE") or not text, f"{name} of {text!r} gave {got}"

@@ -129,7 +129,7 @@ def moved_in_memory(store: Store) -> None:
             before = [folio_frames(model.fd, offset) for offset in places]
             Path("/proc/sys/vm/compact_memory").write_text("1")
             after = [folio_frames(model.fd, offset) for offset in places]
-            moved = [at for at, old, new in zip(places, before, after, strict=True) if old != new and new[1] > 16]
+            moved = [at for at, old, new in zip(places, before, after, strict=True) if old != new and new[1] * PAGE > 64 * KIB]
             if moved:
                 break
             model.reopen()
