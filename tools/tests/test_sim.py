@@ -35,7 +35,7 @@ class Simulations(Guests):
         self.asked: list[tuple[emulated.VmOptions, dict[str, Any]]] = []
         root = folder / "guest.cpio"
         root.write_bytes(bytes(64 << 20))
-        monkeypatch.setattr(images, "ARCHIVE", root)
+        monkeypatch.setattr(images, "whole_initramfs", lambda arch: root)
         monkeypatch.setattr(images, "ensure", lambda whole: None)
 
     def run(

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,7 @@ def test_qemu_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qemu, "PROGRAM", "qemu-system-nothing")
+    monkeypatch.setattr(qemu, "BOARDS", {X86: replace(qemu.BOARDS[X86], program="qemu-system-nothing")})
     qemu.version.cache_clear()
     with pytest.raises(Failure, match="missing; install"):
         boot("true")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from rust_writeback import errors, paths
+from rust_writeback.arch import X86
 from rust_writeback.check import power_cuts
 from rust_writeback.vm import accel, emulated, images, in_turn, machine, qemu
 from rust_writeback.vm.torn_drive import Drive, SECTOR
@@ -67,10 +68,10 @@ def plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
     fake.write_text(FAKE.format(python=sys.executable, plans=str(plans)))
     fake.chmod(0o755)
     anything.write_bytes(b"")
-    monkeypatch.setattr(qemu, "find", lambda: str(fake))
-    monkeypatch.setattr(qemu, "version", lambda: "1")
-    monkeypatch.setattr(images, "ensure", lambda whole: None)
-    monkeypatch.setattr(images, "INIT", anything)
+    monkeypatch.setattr(qemu, "find", lambda arch: str(fake))
+    monkeypatch.setattr(qemu, "version", lambda arch=X86: "1")
+    monkeypatch.setattr(images, "ensure", lambda whole, arch: None)
+    monkeypatch.setattr(images, "init", lambda arch: anything)
     monkeypatch.setattr(accel, "VERDICT", tmp_path / "verdict")
     monkeypatch.setattr(accel, "DEVICE", tmp_path / "kvm")
     monkeypatch.setattr(machine, "polite", lambda: None)
