@@ -16,7 +16,9 @@ from lib.walk import address_of
 Write = Callable[[int, mmap.mmap, int, int], int]
 """Writes pages with DONTCACHE and these RWF flags at an offset; the bytes taken, or an OSError."""
 
-SYS_IO_SETUP, SYS_IO_DESTROY, SYS_IO_GETEVENTS, SYS_IO_SUBMIT = 206, 207, 208, 209
+AIO = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
+"""The numbers of aio's system calls."""
+SYS_IO_SETUP, SYS_IO_DESTROY, SYS_IO_GETEVENTS, SYS_IO_SUBMIT = AIO[os.uname().machine]
 IOCB_CMD_PWRITE = 1
 
 RING = 1024
