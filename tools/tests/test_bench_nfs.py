@@ -117,6 +117,7 @@ STOPS = """
 (until grep -qsx fio /proc/[0-9]*/comm; do sleep 0.2; done; sleep 3; echo 0 >/proc/fs/nfsd/threads) &
 cd /share && exec python3 -B -m bench "$1"
 """
+"""Three seconds after fio began it writes: a load that had ended by then would be no refused step, and the test red."""
 
 
 @pytest.mark.skipif(not paths.BZIMAGE.exists(), reason="build/bzImage is not there; make kernel builds it")

@@ -104,6 +104,7 @@ def test_another_architecture_has_a_board_of_its_own() -> None:
     line = " ".join(qemu.command(options, "tcg", wires()))
     assert "qemu-system-aarch64 -machine virt," in line and "guest-arm64.img" in line
     assert "console=ttyAMA0" in line and "tsc=" not in line
+    assert options.made_by == "make kernel ARCH=arm64 PAGES=64k"
     assert emulated._parse([])[0].image.name == "bzImage"
 
 

@@ -111,5 +111,5 @@ def sanitizer(name: str) -> Variant:
 
 
 def of_arch(arch: Arch, pages: str) -> Variant:
-    """The kernel of an architecture, with both cores: the measured one, or one that an emulator takes long to run."""
-    return MEASURED if arch == X86 else Variant(arch=arch, pages=pages, slowness=2)
+    """The kernel of an architecture, with both cores: the measured one is x86's."""
+    return MEASURED if arch == X86 else Variant(arch=arch, pages=pages)

@@ -143,8 +143,7 @@ def run(
     """
     options.check()
     if not options.image.exists():
-        words = ["make kernel", *([f"ARCH={options.arch.name}"] if options.arch != X86 else [])]
-        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {' '.join(words)}")
+        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {options.made_by}")
     images.ensure(whole=options.icount, arch=options.arch)
     foreign = options.arch != X86
     given = "icount" if options.icount else "tcg" if foreign else options.accel
@@ -337,6 +336,7 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     options = VmOptions(
         arch=variant.arch,
         kernel=variant.image if variant.pages else None,
+        made_by=f"make kernel ARCH={variant.arch.name} PAGES={variant.pages}" if variant.pages else "make kernel",
         core=known.core,
         smp=known.smp,
         mem=known.mem,

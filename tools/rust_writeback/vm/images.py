@@ -257,17 +257,13 @@ def ensure(whole: bool = False, arch: Arch = X86) -> None:
     """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
     ensure_programs(arch)
     with steps.only_one("guest"):
-        if arch == X86:
-            packages, top = dependencies(PACKAGES), Path("/")
-            kind = repr(packages)
-        else:
-            packages, top = {}, foreign.tree(arch, PACKAGES)
-            kind = top.name
+        packages = dependencies(PACKAGES) if arch == X86 else {}
+        top = Path("/") if arch == X86 else foreign.tree(arch, PACKAGES)
 
         def entries() -> list[Entry]:
             return files(installed(packages) if arch == X86 else unpacked(top), top, _of(arch, LOAD))
 
-        key = steps.digest(kind, Path(__file__), Path(archive.__file__), LOAD_SOURCE)
+        key = steps.digest(repr(packages), top.name, Path(__file__), Path(archive.__file__), LOAD_SOURCE)
         if whole:
             product = whole_initramfs(arch)
             steps.step(product.name, key, [product], lambda: make_archive(entries(), product))

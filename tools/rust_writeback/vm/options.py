@@ -60,7 +60,7 @@ class NvmeOptions:
 class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
-    The kernel is build/bzImage unless another one is named.
+    The kernel is build/bzImage unless another one is named, with the command that makes it.
     Programs are static ones, or folders of scripts, which the guest of --icount has in its top folder.
     Devices are arguments of QEMU for more of them.
     """
@@ -78,6 +78,7 @@ class VmOptions:
     devices: tuple[str, ...] = ()
     kernel: Path | None = None
     arch: Arch = X86
+    made_by: str = "make kernel"
 
     @property
     def image(self) -> Path:
