@@ -141,7 +141,7 @@ def result(row: in_turn.Ended) -> Result:
     verdict, figures = judge(row.output, row.status)
     if row.warned:
         verdict, figures = WARNED, f"the kernel warned; {figures}"
-    if verdict == NOT_RUN:
+    if verdict != KEPT:
         sys.stderr.write(row.output)
     return Result(verdict, figures, row.seconds)
 
