@@ -31,8 +31,8 @@ SMALL = 64 * KIB
 TIMES = 2 if SHORT else 4
 MARK = "the sync begins"
 
-ISSUED = re.compile(r" block_rq_issue: \S+ W\w* \d+ \([^)]*\) (\d+) \+ (\d+) ")
-"""A write of so many sectors, from this one on."""
+ISSUED = re.compile(r" block_rq_issue: (\S+) W\w* \d+ \([^)]*\) (\d+) \+ (\d+) ")
+"""A write on this drive, from this sector on, of so many."""
 
 
 @contextlib.contextmanager
@@ -60,13 +60,13 @@ def kicked(path: Path) -> int:
     return fd
 
 
-def written_before(lines: Iterable[str], first: int, last: int) -> int | None:
-    """Bytes that were written before any of these sectors, after the mark; None if those never were."""
+def written_before(lines: Iterable[str], drive: str, first: int, last: int) -> int | None:
+    """Bytes that the drive was given before any of these sectors, after the mark; None if it never got those."""
     total, begun = 0, False
     for line in lines:
         begun |= MARK in line
-        if begun and (issued := ISSUED.search(line)):
-            start, count = int(issued[1]), int(issued[2])
+        if begun and (issued := ISSUED.search(line)) and issued[1] == drive:
+            start, count = int(issued[2]), int(issued[3])
             if first <= start <= last:
                 return total
             total += count * SECTOR
@@ -78,6 +78,8 @@ def portion() -> Verdict:
     written: list[int | None] = []
     with contextlib.ExitStack() as stack:
         disk = stack.enter_context(slow_drive())
+        node = os.stat(disk.device).st_rdev
+        drive = f"{os.major(node)},{os.minor(node)}"
         root = stack.enter_context(file_system("xfs", stack.enter_context(partition(disk.device, 1, 0, PART))))
         small = stack.enter_context(other_file(stack.enter_context(partition(disk.device, 2, PART, OTHER))))
         first, last = (PART // SECTOR + sector for sector in sectors(small, "ext4", 0))
@@ -98,7 +100,7 @@ def portion() -> Verdict:
                 begin = time.monotonic()
                 syncfs(small)
                 waits.append(time.monotonic() - begin)
-                written.append(written_before(lines(), first, last))
+                written.append(written_before(lines(), drive, first, last))
             if written[-1] is None or written[-1] > MOST:
                 break
     most = max((bytes_ for bytes_ in written if bytes_ is not None), default=0)

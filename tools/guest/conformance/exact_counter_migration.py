@@ -10,13 +10,13 @@ from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, core, file_system, left_alone, migrated, opened, write_dontcache
 from lib.exactness import exact, told
-from lib.row import KIB, NOTHING, Verdict, main, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
 
 SIZE = 16 * MIB
-LARGE = 64 * KIB
+LARGE = 16 * PAGE
 PIECES = (LARGE, PAGE) * 2
 """What is written at once, and is a folio: compaction ends early at a large one of ext4 that is dirty."""
-MANY = 256
+MANY = MIB // PAGE
 """More than a file system itself has dirty."""
 
 KPF_DIRTY, KPF_ANON, KPF_SWAPBACKED = 1 << 4, 1 << 12, 1 << 14

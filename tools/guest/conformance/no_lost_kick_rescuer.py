@@ -14,7 +14,7 @@ from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, tra
 from lib.inner import looped
 from lib.knobs import never_many, never_periodic, setting
 from lib.row import BOUND, Verdict, main, told_wait, tried, waited
-from lib.walk import NullBlock
+from lib.walk import SECTOR, NullBlock
 
 FILES = 16
 SIZE = 4 * MIB
@@ -53,7 +53,7 @@ def no_workers() -> Iterator[None]:
 def rescuer() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
-        with NullBlock(512, PAGE) as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
+        with NullBlock(512, SECTOR) as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
             with contextlib.ExitStack() as stack:
                 before = [stack.enter_context(opened(root / f"{number}")) for number in range(FILES)]
                 fd = stack.enter_context(opened(root / "page"))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 
 from lib.devices import null_timer, target
-from lib.dontcache import MIB, MOUNT, NVME, run
+from lib.dontcache import MOUNT, NVME, PAGE, run
 from lib.row import Verdict, main
 from lib.ways import write_each_way
 
-SIZE = 4 * MIB
+SIZE = 1024 * PAGE
+"""More than one page for each way."""
 
 
 def flags() -> Verdict:

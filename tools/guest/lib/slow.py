@@ -8,11 +8,11 @@ import ctypes
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lib.devices import TIMER
 from lib.dontcache import MIB, opened
+from lib.knobs import setting
 from lib.row import KIB
 from lib.walk import SECTOR, NullBlock, beside
 
@@ -23,13 +23,24 @@ DISK_MIB = 1024
 """So much that no file system begins to write by itself, for fear of having no space."""
 
 
-def slow_drive() -> AbstractContextManager[NullBlock]:
+SHARE = 60
+"""Percent of the dirty limits that are the drive's in any case.
+
+Its share follows from what drives have written of late: beside a fast one it falls to a tenth and less, and background
+writeback begins below what a row has dirtied, however high the limits are.
+"""
+
+
+@contextlib.contextmanager
+def slow_drive() -> Iterator[NullBlock]:
     """One request at a time, each of which takes as long as it does at that speed."""
     nanoseconds = 10**9 * REQUEST // SPEED
-    return NullBlock(
+    disk = NullBlock(
         DISK_MIB, SECTOR, irqmode=TIMER, completion_nsec=nanoseconds, poll_queues=0, submit_queues=1, hw_queue_depth=1,
         max_sectors=REQUEST // SECTOR,
     )  # fmt: skip
+    with disk, setting(Path("/sys/block", Path(disk.device).name, "bdi/min_ratio"), SHARE):
+        yield disk
 
 
 _BLKPG, _ADD_PARTITION, _DEL_PARTITION = 0x1269, 1, 2
