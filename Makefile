@@ -42,8 +42,9 @@ kernel:
 ## arm64: our objects compiled for arm64, with pages of 4 and of 64 KiB
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
 ## audit: every use of unsafe, why it is sound, and the C that safe functions call
+## litmus: the orders that we rely on, under the kernel's own memory model
 ## lines: how much C and how much Rust each mechanism is
-arm64 lint audit lines:
+arm64 lint audit litmus lines:
 	@tools/enter python3 -m rust_writeback $@
 
 ## kunit: the KUnit suites under user-mode Linux
@@ -108,4 +109,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit lines micro results series vm clean help
+.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro results series vm clean help

@@ -20,6 +20,7 @@ TARGETS = {
     "kunit": ("check.kunit", "run the KUnit suites"),
     "conformance": ("check.conformance", "try what DONTCACHE promises on both cores"),
     "mutants": ("check.mutants", "try whether the rows of conformance find a core that breaks their rules"),
+    "litmus": ("check.litmus", "try the orders that we rely on under the kernel's memory model"),
     "micro": ("bench.micro", "count the instructions of single operations on both cores"),
     "results": ("bench.kept", "keep what was measured last"),
     "series": ("build.series", "write our changes as a series of patches"),

@@ -17,6 +17,7 @@ from pathlib import Path
 from .. import paths, steps
 from ..errors import Failure
 from ..progress import Bar
+from .unpacked import mirror
 
 PINS = paths.TOOLS / "kernel.toml"
 
@@ -173,7 +174,7 @@ class Apt:
     def __init__(self, folder: Path, pins: Pins) -> None:
         self.folder = folder
         self.pins = pins
-        self.mirror = os.environ.get("DEBIAN_MIRROR") or self._mirror_of_root()
+        self.mirror = mirror()
         for name in ("lists/partial", "cache/archives/partial"):
             (folder / name).mkdir(parents=True)
         (folder / "sources.list").write_text(f"deb {self.mirror} {pins.suite} main\n")
@@ -189,11 +190,6 @@ class Apt:
         update = self._run(["apt-get", *self.options, "update"])
         if update.returncode:
             raise Failure(f"the Debian mirror {self.mirror} does not answer ({_last(update)}); set DEBIAN_MIRROR")
-
-    @staticmethod
-    def _mirror_of_root() -> str:
-        """The mirror that the build root was made from."""
-        return Path("/etc/apt/sources.list").read_text().split()[1]
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)

@@ -18,7 +18,7 @@ from ..build import arm64, kernel
 from ..build.variants import MEASURED, SANITIZERS, Variant, of_arch, sanitizer
 from ..errors import Failure
 from ..vm.options import CORES
-from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, power_cuts, unchanged
+from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, litmus, power_cuts, unchanged
 from .guest_tests import Counts
 
 Verdicts = list[tuple[str, str | None]]
@@ -74,6 +74,7 @@ STAGES: list[Stage] = [
     ("tests of the pure core", host_tests.cargo),
     ("models of the protocols", lambda: host_tests.cargo(loom=True)),
     ("kernel", _kernel),
+    ("orders under the kernel's memory model", lambda: of_verdicts("litmus", litmus.run())),
     ("tests of the tools", host_tests.pytest),
     ("lint", _lint),
     ("misuse that must not compile", lambda: of_verdicts("compile-fail", compile_fail.run())),

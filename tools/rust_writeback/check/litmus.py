@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The orders that the kick, the batch and the counter rely on, under the memory model of the kernel itself.
+
+Each test below rust/tests/litmus is two or three CPUs and an outcome that loses a page or a bio. herd7 tries all
+that tools/memory-model of the kernel tree lets happen, and says whether the outcome is among it: `Never` for
+ours, `Sometimes` for what C does instead, or for ours without an order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+from pathlib import Path
+
+from ..build import kernel
+from ..build.unpacked import Packages
+from ..errors import Failure
+from ..paths import LINUX, PROJECT
+
+TESTS = PROJECT / "rust" / "tests" / "litmus"
+EXPECTED = re.compile(r"^ \* Result: (Never|Sometimes|Always)$", re.MULTILINE)
+SEEN = re.compile(r"^Observation \S+ (Never|Sometimes|Always) ", re.MULTILINE)
+
+HERD = Packages("herd", "herd7", ("herdtools7", "libc6", "libgmp10"), 0.5, suite="forky")
+"""trixie has none that knows the model of 7.3."""
+
+
+def herd_command(top: Path) -> list[str]:
+    """How herd7 is run: with the C library that it was made for, which is newer than the build root's."""
+    libraries = top / "usr/lib/x86_64-linux-gnu"
+    loader = libraries / "ld-linux-x86-64.so.2"
+    share = top / "usr/share/herdtools7/herd"
+    words = [loader, "--library-path", libraries, top / "usr/bin/herd7", "-set-libdir", share, "-conf", "linux-kernel.cfg"]
+    return [str(word) for word in words]
+
+
+def outcome(command: list[str], test: Path, model: Path) -> str:
+    """What herd7 says of a test."""
+    done = subprocess.run([*command, str(test)], cwd=model, capture_output=True, text=True, check=False)
+    seen = SEEN.findall(done.stdout)
+    if done.returncode or len(seen) != 1:
+        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise Failure(f"herd7 has no verdict on {test.name}: {said}")
+    verdict: str = seen[0]
+    return verdict
+
+
+def run(tests: Path = TESTS, model: Path = LINUX / "tools" / "memory-model") -> list[tuple[str, str | None]]:
+    """Each test with what is wrong with the model's verdict on it, or None."""
+    command = herd_command(HERD.folder())
+    verdicts: list[tuple[str, str | None]] = []
+    for test in sorted(tests.glob("*.litmus")):
+        match = EXPECTED.search(test.read_text())
+        if match is None:
+            raise Failure(f"{test.name} does not say what is to come of it; add a line ` * Result: Never`")
+        seen = outcome(command, test, model)
+        verdicts.append((test.stem, None if seen == match[1] else f"{seen}, and should be {match[1]}"))
+    if not verdicts:
+        raise Failure(f"no litmus tests in {tests}")
+    return verdicts
+
+
+def main(arguments: list[str]) -> int:
+    """The target of the same name."""
+    argparse.ArgumentParser(prog="rust_writeback litmus", description=__doc__).parse_args(arguments)
+    kernel.prepare()
+    verdicts = run()
+    for name, wrong in verdicts:
+        print(f"{name:24} {wrong or 'as it should be'}")
+    return 1 if any(wrong for _, wrong in verdicts) else 0

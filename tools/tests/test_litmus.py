@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Litmus tests: what herd7 says is compared with what a test says, and no verdict is no success."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rust_writeback.build.unpacked import Packages
+from rust_writeback.check import litmus
+from rust_writeback.errors import Failure
+
+
+def herd(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A herd7 that does this with the test as its first argument."""
+    monkeypatch.setattr(Packages, "folder", lambda _: Path("/nowhere"))
+    monkeypatch.setattr(litmus, "herd_command", lambda _: ["sh", "-c", script, "herd7"])
+
+
+def write(folder: Path, name: str, result: str) -> None:
+    (folder / f"{name}.litmus").write_text(f"C {name}\n\n(*\n * Result: {result}\n *)\n")
+
+
+def test_each_is_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    herd(monkeypatch, "echo Observation x Never 0 3")
+    write(tmp_path, "ours", "Never")
+    write(tmp_path, "theirs", "Sometimes")
+    assert litmus.run(tmp_path, tmp_path) == [("ours", None), ("theirs", "Never, and should be Sometimes")]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo odd >&2", "no verdict on ours.litmus: odd"),
+        ("exit 2", "no verdict on ours.litmus: nothing"),
+        ("echo Observation x Never 0 3; exit 1", "no verdict on ours.litmus"),
+    ],
+)
+def test_no_verdict_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, said: str) -> None:
+    herd(monkeypatch, script)
+    write(tmp_path, "ours", "Never")
+    with pytest.raises(Failure, match=said):
+        litmus.run(tmp_path, tmp_path)
+
+
+def test_a_test_says_what_is_to_come_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    herd(monkeypatch, "echo Observation x Never 0 3")
+    with pytest.raises(Failure, match="no litmus tests"):
+        litmus.run(tmp_path, tmp_path)
+    write(tmp_path, "ours", "perhaps")
+    with pytest.raises(Failure, match="ours.litmus does not say"):
+        litmus.run(tmp_path, tmp_path)
+
+
+def test_what_c_does_stands_beside_ours() -> None:
+    results = {path.stem: litmus.EXPECTED.findall(path.read_text()) for path in litmus.TESTS.glob("*.litmus")}
+    ours = {name for name in results if "+" not in name}
+    assert {name: found for name, found in results.items() if name in ours} == dict.fromkeys(ours, ["Never"])
+    others = results.keys() - ours
+    assert all(results[name] == ["Sometimes"] for name in others)
+    assert {name.partition("+")[0] for name in others} == ours
