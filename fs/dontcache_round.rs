@@ -17,6 +17,7 @@ use kernel::{
     },
     fs::AddressSpace,
     prelude::*,
+    wb_pace::WbPace,
     writeback::{
         kick::{
             consume,
@@ -38,11 +39,13 @@ use kernel::{
 /// Serves what was asked for, if anything was, and returns how many pages it has written.
 fn serve(mut flusher: Flusher<'_>, purpose: Purpose) -> i64 {
     let wb = flusher.wb();
-    let Some(Request { pages: budget, why }) = consume(wb) else {
+    let Some(asked) = consume(wb) else {
         return 0;
     };
+    let Request { pages: budget, why } = asked;
+    let purpose = why.purpose(purpose);
     flusher.set_reason(why);
-    flusher.adapt(budget);
+    flusher.adapt(asked);
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
     flusher.pace().note_served();
     if policy::has_flusher() {
@@ -115,6 +118,30 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     let pause = || BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32;
     let again = rest(flusher.wb());
     flusher.run_again_within(again.map(|ms| if ms == 0 { pause() } else { ms }));
+}
+
+/// How many pages of the inode of `mapping` are written for a round that began because their time
+/// was up: `most`, or less. What is kept of it is taken from the pages that are to be written
+/// altogether, `nr_pages`.
+///
+/// # Safety
+///
+/// `wb` must point at a live wb, `mapping` at a live page cache and `nr_pages` at a number of the
+/// caller's. The context must be that of the wb's flusher, which is about to write that inode.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_chunk(
+    wb: *mut bindings::bdi_writeback,
+    mapping: *mut bindings::address_space,
+    most: c_long,
+    nr_pages: *mut c_long,
+) -> c_long {
+    // SAFETY: The caller promises a live wb and page cache.
+    let (wb, cache) = unsafe { (BdiWriteback::from_raw(wb), AddressSpace::from_raw(mapping)) };
+    let chunk = WbPace::of(wb).chunk(most as i64, cache.nr_pages());
+    // SAFETY: The caller promises a number of its own.
+    let nr_pages = unsafe { &mut *nr_pages };
+    *nr_pages = nr_pages.saturating_sub(chunk.kept as c_long);
+    chunk.pages as c_long
 }
 
 /// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of

@@ -45,6 +45,15 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
 	return progress;
 }
 
+/* How many pages of @inode are written at a time: at most @most. */
+static long rust_chunk(struct wb_writeback_work *work, struct bdi_writeback *wb,
+		       struct inode *inode, long most)
+{
+	if (work->reason != WB_REASON_DONTCACHE_DEADLINE)
+		return most;
+	return rust_dontcache_chunk(wb, &inode->i_data, most, &work->nr_pages);
+}
+
 /* @inode is about to get into another list: whether it was kept in b_dontcache. */
 static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 {
@@ -76,6 +85,12 @@ long dontcache_test_flush(struct bdi_writeback *wb)
 #endif
 
 #else /* CONFIG_RUST_WRITEBACK */
+
+static long rust_chunk(struct wb_writeback_work *work, struct bdi_writeback *wb,
+		       struct inode *inode, long most)
+{
+	return most;
+}
 
 static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 {

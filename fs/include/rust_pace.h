@@ -19,6 +19,10 @@ struct rust_pace {
 	unsigned long	sectors;
 	unsigned int	average;	/* of what it wrote before, in KiB */
 	unsigned int	why;		/* the next round begins */
+	/* the flusher's, while it writes */
+	unsigned int	request;	/* a large one of the disk, in pages */
+	unsigned int	whole;		/* the same, if nothing less is to be */
+	long		kept;		/* pages, for that */
 };
 
 /* What a disk has written since it is there. */

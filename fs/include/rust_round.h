@@ -22,6 +22,9 @@ void rust_dontcache_flush_beside(struct bdi_writeback *wb,
 				 struct wb_writeback_work *work,
 				 unsigned long dirtied_before);
 void rust_dontcache_rest(struct bdi_writeback *wb);
+long rust_dontcache_chunk(struct bdi_writeback *wb,
+			  struct address_space *mapping, long most,
+			  long *nr_pages);
 int rust_dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 			 unsigned long dirtied_before);
 bool rust_dontcache_keeps(struct address_space *mapping,

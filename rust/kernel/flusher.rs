@@ -39,6 +39,7 @@ use crate::{
     wb_pace::WbPace,
     writeback::{
         kick::{
+            Request,
             Wb,
             Why, //
         },
@@ -173,10 +174,10 @@ impl<'a> Flusher<'a> {
         WbPace::of(self.wb)
     }
 
-    /// Sets that by what the device has written: a round begins, with so many pages.
-    pub fn adapt(&self, dirty: i64) {
+    /// Sets that by what the device has written: a round begins, for this.
+    pub fn adapt(&self, asked: Request) {
         // SAFETY: By the type invariants this is the flusher's context.
-        unsafe { self.pace().adapt(dirty) };
+        unsafe { self.pace().adapt(asked) };
     }
 
     /// Has the flusher run again in `milliseconds`, if there are any. Nothing that is due earlier
@@ -686,16 +687,20 @@ impl round::Lists for FlusherLists<'_> {
     }
 
     #[inline]
-    fn write(&mut self, pages: i64) -> Written {
+    fn write(&mut self, pages: i64, whole: bool) -> Written {
         self.next = None;
         self.first_sure = None;
         let mut left = pages as c_long;
         let wb = self.lists.0.wb.as_raw();
+        let pace = WbPace::of(self.lists.0.wb);
+        pace.begin_writing(whole);
         // SAFETY: The lock is held, in the flusher's context. It is let go and taken again; no link
         // is kept meanwhile.
         let progress = unsafe { bindings::rust_wb_write_queued(wb, &mut left, self.reason) };
+        let kept = pace.kept();
         Written {
-            pages: pages.saturating_sub(left as i64),
+            pages: pages.saturating_sub(left as i64).saturating_sub(kept),
+            kept,
             progress: progress > 0,
         }
     }

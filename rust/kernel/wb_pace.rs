@@ -30,14 +30,20 @@ use crate::{
     writeback::{
         kick::{
             self,
+            Request,
             Wb,
             Why, //
         },
         pace::{
             Bounds,
             DeviceWrites,
+            request_kib,
             KickAt,
             Pace, //
+        },
+        round::{
+            chunk,
+            Chunk, //
         }, //
     }, //
 };
@@ -51,6 +57,9 @@ use core::{
 
 /// What wbs are kept within at first.
 const BOUNDS: Bounds = Bounds::with_pages(PAGE_SHIFT as u32);
+
+/// In a page.
+const KIB: u64 = 1 << (PAGE_SHIFT - 10);
 
 /// Of 512 bytes.
 const SECTORS_IN_KIB: usize = 2;
@@ -121,12 +130,16 @@ struct Fields {
     sectors: Atomic<usize>,
     average: Atomic<u32>,
     why: Atomic<u32>,
+    request: Atomic<u32>,
+    whole: Atomic<u32>,
+    kept: Atomic<i64>,
 }
 
 const _: () = {
     assert!(size_of::<Fields>() == size_of::<bindings::rust_pace>());
     assert!(offset_of!(Fields, kick_at) == offset_of!(bindings::rust_pace, kick_at));
     assert!(offset_of!(Fields, why) == offset_of!(bindings::rust_pace, why));
+    assert!(offset_of!(Fields, kept) == offset_of!(bindings::rust_pace, kept));
 };
 
 impl<'a> WbPace<'a> {
@@ -255,20 +268,50 @@ impl<'a> WbPace<'a> {
         self.fields().served.store(jiffies(), Relaxed);
     }
 
+    /// The flusher is about to write inodes, of which it is to leave what makes up no `whole`
+    /// request.
+    #[inline]
+    pub(crate) fn begin_writing(self, whole: bool) {
+        let request = if whole {
+            self.fields().request.load(Relaxed)
+        } else {
+            0
+        };
+        self.fields().whole.store(request, Relaxed);
+        self.fields().kept.store(0, Relaxed);
+    }
+
+    /// How many pages of an inode are written, of which `cached` are in the page cache: `most`, or
+    /// less. Remembers what is kept.
+    ///
+    /// Context: the wb's flusher, while it writes.
+    pub fn chunk(self, most: i64, cached: i64) -> Chunk {
+        let chunk = chunk(most, cached, self.fields().whole.load(Relaxed).into());
+        let kept = self.kept().saturating_add(chunk.kept);
+        self.fields().kept.store(kept, Relaxed);
+        chunk
+    }
+
+    /// How many pages were left since it began.
+    #[inline]
+    pub(crate) fn kept(self) -> i64 {
+        self.fields().kept.load(Relaxed)
+    }
+
     /// Looks at what the device has written, and at what memory there is, and sets the pace by
-    /// that. `dirty` is the exact sum of dirty dropbehind pages.
+    /// that.
     ///
     /// # Safety
     ///
     /// In the context of the wb's flusher.
-    pub(crate) unsafe fn adapt(self, dirty: i64) {
+    pub(crate) unsafe fn adapt(self, asked: Request) {
         let bounds = bounds();
         let mut pace = Pace {
             delay_ms: self.delay_ms(),
         };
         // SAFETY: The caller promises the context.
-        let device = unsafe { self.look_at_device() };
-        pace = pace.after(&bounds, device.unwrap_or(NO_WRITES));
+        let device = unsafe { self.look_at_device() }.unwrap_or(NO_WRITES);
+        pace = pace.after(&bounds, device, asked.why == Why::Size);
         self.fields().delay.store(pace.delay_ms, Relaxed);
         // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at
         // any time.
@@ -278,7 +321,7 @@ impl<'a> WbPace<'a> {
         let background = unsafe { bindings::rust_wb_background(self.0.as_raw()) };
         self.set_kick_at(
             pace.kick_at(&bounds, bandwidth as u64, background as u64),
-            dirty.saturating_sub(self.0.about_dirty()),
+            asked.pages.saturating_sub(self.0.about_dirty()),
         );
     }
 
@@ -301,6 +344,9 @@ impl<'a> WbPace<'a> {
             field.store(now, Relaxed);
             now.wrapping_sub(before)
         };
+        let largest_kib = (disk.largest as usize / SECTORS_IN_KIB) as u64;
+        let request = request_kib(largest_kib) / KIB;
+        self.fields().request.store(request as u32, Relaxed);
         let is_first = self.fields().writes.load(Relaxed) == 0;
         let writes = since(&self.fields().writes, disk.writes);
         let sectors = since(&self.fields().sectors, disk.sectors);
@@ -315,7 +361,7 @@ impl<'a> WbPace<'a> {
         Some(DeviceWrites {
             writes: writes as u64,
             kib: (sectors / SECTORS_IN_KIB) as u64,
-            largest_kib: (disk.largest as usize / SECTORS_IN_KIB) as u64,
+            largest_kib,
         })
     }
 }

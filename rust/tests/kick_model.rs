@@ -214,7 +214,7 @@ impl Lists for Locked<'_> {
     }
 
     /// All pages that are dirty when it comes to them.
-    fn write(&mut self, _pages: i64) -> Written {
+    fn write(&mut self, _pages: i64, _whole: bool) -> Written {
         drop(self.place.take());
         let written = self.model.clean();
         self.place = Some(self.model.place.lock().unwrap());
@@ -227,6 +227,7 @@ impl Lists for Locked<'_> {
         };
         Written {
             pages: written,
+            kept: 0,
             progress: true,
         }
     }

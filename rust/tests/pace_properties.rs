@@ -10,9 +10,9 @@ mod wb;
 
 use proptest::prelude::*;
 use wb::{Wb, MS};
-use writeback::kick::{ask, consume, ended, rest, Run, Wb as _};
+use writeback::kick::{ask, consume, ended, rest, Run, Wb as _, Why};
 use writeback::pace::{pages_limit, Bounds, DeviceWrites, KickAt, Pace, BOUNDS, DELAY_LIMIT_MS};
-use writeback::round::{Written, STUCK_MS};
+use writeback::round::{Purpose, Written, REST_MS, STUCK_MS};
 
 /// For how long a flusher that was woken may take to run.
 const WAKE_MS: u64 = 1;
@@ -35,7 +35,8 @@ struct Machine {
     least_kick_at: i64,
     rounds: i64,
     runs: u32,
-    /// Rounds may find nothing that they can write.
+    /// So many pages make up no whole request.
+    keeps: i64,
     /// Writers that come while the flusher runs: after the requests were taken, when the pages are
     /// written, and before it rests.
     beside: [i64; 3],
@@ -58,6 +59,7 @@ impl Machine {
             least_kick_at: i64::MAX,
             rounds: 0,
             runs: 0,
+            keeps: 0,
             beside: [0; 3],
         };
         machine.publish();
@@ -125,15 +127,19 @@ impl Machine {
         if let Some(asked) = consume(&self.wb) {
             let budget = asked.pages;
             self.rounds += 1;
-            self.pace = self.pace.after(&self.bounds, device);
+            self.pace = self.pace.after(&self.bounds, device, asked.why == Why::Size);
             self.kick_at = self.pace.kick_at(&self.bounds, self.bandwidth, 1 << 20);
             self.inodes = 0;
             self.publish();
             self.write_beside(0);
             let dirty = self.wb.dirty.get();
             let stays = stays.min(dirty);
-            self.wb.dirty.set(stays);
-            self.wb.queue.set(stays > 0);
+            let keeps = match asked.why.purpose(Purpose::Alone) {
+                Purpose::Deadline => self.keeps.min(dirty - stays - 1).max(0),
+                _ => 0,
+            };
+            self.wb.dirty.set(stays + keeps);
+            self.wb.queue.set(stays + keeps > 0);
             for (since, may_wait) in self.waiting.drain(..) {
                 let waited = self.now - since;
                 assert!(
@@ -145,9 +151,13 @@ impl Machine {
                 let again = u64::from(STUCK_MS.max(self.pace.delay_ms));
                 self.waiting.push((self.now, again));
             }
+            if keeps > 0 {
+                self.waiting.push((self.now, REST_MS.into()));
+            }
             self.write_beside(1);
             let written = Written {
-                pages: dirty - stays,
+                pages: dirty - stays - keeps,
+                kept: keeps,
                 progress: dirty > stays,
             };
             ended(&self.wb, budget, written);
@@ -249,19 +259,24 @@ fn writes() -> impl Strategy<Value = Vec<(u64, i64, DeviceWrites, [i64; 3])>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// No page waits for longer than the wb lets it, no deadline is put off, and in the end there is
-    /// neither a timer nor a flusher that runs.
+    /// No page waits for longer than the wb lets it, but for a little in which others may come to what
+    /// is no whole request; no deadline is put off, and in the end there is neither a timer nor a
+    /// flusher that runs.
     #[test]
-    fn no_page_waits_for_longer_than_the_delay(writes in writes(), bandwidth in 0..10_000_000u64) {
+    fn no_page_waits_for_longer_than_the_delay(
+        writes in writes(), bandwidth in 0..10_000_000u64, keeps in 0..200i64,
+    ) {
         let mut machine = Machine::new(BOUNDS, bandwidth);
+        machine.keeps = keeps;
         for (gap, pages, device, beside) in writes {
             machine.beside = beside;
             machine.pass_until(machine.now + gap, device, 0);
             machine.write(pages);
             machine.check_somebody_comes();
         }
-        // Two rounds: what comes beside the first is the second's.
-        machine.pass_until(machine.now + 2 * u64::from(BOUNDS.most_delay_ms) + 2, SILENT, 0);
+        // Two rounds and a rest: what comes beside the first is the second's.
+        let rounds = 2 * u64::from(BOUNDS.most_delay_ms + REST_MS) + 3;
+        machine.pass_until(machine.now + rounds, SILENT, 0);
         prop_assert_eq!(machine.wb.dirty.get(), 0);
         // One run may come for nothing: somebody asked for it while the pages were written.
         let runs = machine.runs;
@@ -320,7 +335,7 @@ proptest! {
             machine.write(room);
             prop_assert_eq!(machine.woken, None);
             machine.pass_until(machine.now + pause, SILENT, 0);
-            let waited = pause >= u64::from(BOUNDS.least_delay_ms);
+            let waited = pause >= u64::from(BOUNDS.most_delay_ms);
             prop_assert!(machine.rounds >= rounds + i64::from(waited));
         }
     }
@@ -330,9 +345,10 @@ proptest! {
     fn the_bounds_are_kept(
         bounds in bounds(), delay_ms in any::<u32>(), device in device(),
         bandwidth in any::<u64>(), background in any::<u64>(), inodes in any::<u32>(),
+        by_size in any::<bool>(),
     ) {
         prop_assert!(bounds.are_valid(12));
-        let pace = Pace { delay_ms }.after(&bounds, device);
+        let pace = Pace { delay_ms }.after(&bounds, device, by_size);
         prop_assert!((bounds.least_delay_ms..=bounds.most_delay_ms).contains(&pace.delay_ms));
         let at = pace.kick_at(&bounds, bandwidth, background);
         let quarter = i64::try_from(background / 4).unwrap();
@@ -378,7 +394,7 @@ proptest! {
     fn the_delay_settles(bounds in bounds(), delay_ms in any::<u32>(), largest_kib in any::<u64>()) {
         let settled = |kib| {
             let device = DeviceWrites { writes: 10, kib, largest_kib };
-            (0..15).fold(Pace { delay_ms }, |pace, _| pace.after(&bounds, device)).delay_ms
+            (0..15).fold(Pace { delay_ms }, |pace, _| pace.after(&bounds, device, true)).delay_ms
         };
         prop_assert_eq!(settled(0), bounds.most_delay_ms);
         prop_assert_eq!(settled(1 << 20), bounds.least_delay_ms);

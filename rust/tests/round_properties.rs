@@ -8,7 +8,8 @@
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::round::{
-    portion, round, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES, LOOKS,
+    chunk, portion, round, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES,
+    LOOKS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +72,9 @@ impl Flusher for Wb {
 
 const PORTION: i64 = portion(12);
 
+/// Pages of a large write of the device.
+const REQUEST: i64 = 16;
+
 impl Lists for &mut Wb {
     fn park(&mut self) {
         assert_eq!(self.sure, 0);
@@ -115,11 +119,11 @@ impl Lists for &mut Wb {
         self.more_io.push_front(inode);
     }
 
-    fn write(&mut self, pages: i64) -> Written {
+    fn write(&mut self, pages: i64, whole: bool) -> Written {
         self.sure = 0;
         self.looks = 0;
         self.largest_write = self.largest_write.max(pages);
-        let mut left = pages;
+        let (mut left, mut kept) = (pages, 0);
         let mut progress = false;
         while let Some(mut inode) = self.io.pop_back() {
             if inode.busy {
@@ -127,7 +131,13 @@ impl Lists for &mut Wb {
                 continue;
             }
             let all = inode.ordinary + inode.dropbehind;
-            let chunk = all.min(left.max(1));
+            let mut most = left.max(1);
+            if whole {
+                let chunk = chunk(most, all, REQUEST);
+                (most, kept) = (chunk.pages, kept + chunk.kept);
+                left -= chunk.kept;
+            }
+            let chunk = all.min(most);
             let ordinary = chunk.min(inode.ordinary);
             inode.ordinary -= ordinary;
             inode.dropbehind -= chunk - ordinary;
@@ -152,7 +162,8 @@ impl Lists for &mut Wb {
             self.works += 1;
         }
         Written {
-            pages: pages - left,
+            pages: pages - left - kept,
+            kept,
             progress,
         }
     }
@@ -277,6 +288,39 @@ proptest! {
         prop_assert_eq!(written, count - busy);
         prop_assert_eq!(wb.count(), busy);
         prop_assert!(wb.writes <= (count / PORTION) as usize + 300 / INODES + 1 + FRUITLESS);
+    }
+
+    /// Where the time of what has gathered is up, no inode gets a small write behind large ones; what
+    /// was kept is written by the round that follows.
+    #[test]
+    fn at_a_deadline_requests_are_whole(inodes in inodes(100)) {
+        let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
+        wb.dontcache.iter_mut().for_each(|inode| {
+            inode.of_sync = false;
+            inode.busy = false;
+            inode.ordinary = 0;
+        });
+        let before: Vec<_> = wb.dontcache.iter().map(|i| (i.id, i.dropbehind)).collect();
+        let count = wb.count();
+        let written = round(&mut wb, count, Purpose::Deadline);
+        wb.check_costs();
+        prop_assert_eq!(written.pages + written.kept, count);
+        prop_assert_eq!(wb.count(), written.kept);
+        for (id, pages) in before {
+            let left = wb.dontcache.iter().find(|i| i.id == id).map_or(0, |i| i.dropbehind);
+            prop_assert!(left < REQUEST && (left == 0 || pages >= REQUEST), "{left} of {pages}");
+        }
+        let after = round(&mut wb, written.kept, Purpose::Alone);
+        prop_assert_eq!((after.pages, after.kept, wb.count()), (written.kept, 0, 0));
+    }
+
+    /// Whatever numbers there are, no more is written than may be, and something if anything may.
+    #[test]
+    fn a_chunk_is_bounded(most in any::<i64>(), cached in any::<i64>(), request in any::<i64>()) {
+        let chunk = chunk(most, cached, request);
+        prop_assert!(chunk.pages <= most && chunk.kept >= 0);
+        prop_assert!(chunk.pages > 0 || most <= 0);
+        prop_assert!(chunk.kept == 0 || chunk.kept < request && chunk.pages % request == 0);
     }
 
     /// Writers dirty some inodes again all the time. Each inode that waits is written within as many

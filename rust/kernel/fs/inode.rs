@@ -150,6 +150,15 @@ impl AddressSpace {
         // SAFETY: The page cache is live by the type invariants; the tag is read in one word.
         unsafe { bindings::mapping_dirty_tagged(self.as_raw()) }
     }
+
+    /// How many pages are in it. May change at any time.
+    ///
+    /// C counterpart: `mapping->nrpages`.
+    #[inline]
+    pub fn nr_pages(&self) -> i64 {
+        // SAFETY: The page cache is live by the type invariants; the number is read in one word.
+        unsafe { (&raw const (*self.as_raw()).nrpages).read_volatile() as i64 }
+    }
 }
 
 /// The lock of a page cache's folios. Interrupts are off while it is held.

@@ -32,7 +32,9 @@
 //! who finds it set leaves it alone, and the flusher looks when it rests ([`rest`]).
 
 use super::round::{
+    Purpose,
     Written,
+    REST_MS,
     STUCK_MS, //
 };
 
@@ -112,6 +114,16 @@ pub enum Why {
     Deadline,
     /// What a round has left is, or what has come with an inode from another wb.
     Left,
+}
+
+impl Why {
+    /// What a round may do that begins for this, where it may do what is said.
+    pub fn purpose(self, purpose: Purpose) -> Purpose {
+        match (self, purpose) {
+            (Self::Deadline, Purpose::Alone) => Purpose::Deadline,
+            _ => purpose,
+        }
+    }
 }
 
 /// What the flusher is asked for.
@@ -248,11 +260,22 @@ pub fn leave(wb: &impl Wb) {
     }
 }
 
+/// The same of pages that were kept, which are due in [`REST_MS`] whatever was noted before.
+fn leave_rest(wb: &impl Wb) {
+    let due = wb.test_and_set_left().then(|| wb.due_in().unwrap_or(0));
+    let rest = wb.delay_ms().min(REST_MS);
+    if due.is_none_or(|due| due > rest) {
+        wb.set_due_in(rest);
+        wb.set_why(Why::Left);
+    }
+}
+
 /// A round has ended that was to write `budget` pages, and has written what is said.
 ///
 /// What it leaves is for the next one, even if that comes before the flusher rests. What was
 /// counted and not found may be of an inode that somebody has dirtied and not put into a list yet:
-/// nobody else need ever ask for it.
+/// nobody else need ever ask for it. What was kept has waited for as long as those before it, at
+/// most, and waits for a little longer.
 ///
 /// Where nothing was counted there is nothing to leave, though inodes wait: they have had
 /// dropbehind pages, and others are dirty. Whoever has counted a page that the sum lacks asks after
@@ -261,7 +284,9 @@ pub fn leave(wb: &impl Wb) {
 pub fn ended(wb: &impl Wb, budget: i64, written: Written) {
     let counted = budget > 0;
     wb.set_stuck(counted && !written.progress);
-    if counted && (budget > written.pages || wb.has_queue()) {
+    if written.kept > 0 {
+        leave_rest(wb);
+    } else if counted && (budget > written.pages || wb.has_queue()) {
         leave(wb);
     }
 }
@@ -296,6 +321,7 @@ mod tests {
     fn written(pages: i64) -> Written {
         Written {
             pages,
+            kept: 0,
             progress: pages > 0,
         }
     }

@@ -9,9 +9,9 @@
 //!   long as its writes come out small;
 //! - the first of them has waited for [`Pace::delay_ms`].
 //!
-//! The delay follows the device, as a read-ahead window follows a reader: it is doubled where what
-//! was written last came out in small writes, which gathering for longer makes larger, and halved
-//! where they were large, and nothing is to be gained.
+//! The delay follows the device, as a read-ahead window follows a reader: it is long at first,
+//! halved where what was written last came out in large writes before anybody had waited for as
+//! long, and doubled where they were small, which gathering for longer makes larger.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
@@ -29,9 +29,9 @@ pub struct Bounds {
     /// ... and, within the most, for each inode that was written to since the last round: or many
     /// writers would each have few pages in it.
     pub inode_pages: i64,
-    /// The delay is this at first, and never shorter.
+    /// The delay is never shorter than this.
     pub least_delay_ms: u32,
-    /// ... nor longer than this.
+    /// ... nor longer than this, which it is at first.
     pub most_delay_ms: u32,
 }
 
@@ -55,7 +55,7 @@ impl Bounds {
             least_pages: (4 << 20) >> page_shift,
             most_pages: (8 << 20) >> page_shift,
             inode_pages: (1 << 20) >> page_shift,
-            least_delay_ms: 20,
+            least_delay_ms: 100,
             most_delay_ms: 200,
         }
     }
@@ -84,6 +84,11 @@ pub struct DeviceWrites {
     pub largest_kib: u64,
 }
 
+/// How much a large write has, in KiB, on a device that takes `largest_kib` at once.
+pub fn request_kib(largest_kib: u64) -> u64 {
+    largest_kib.clamp(1, 512)
+}
+
 /// From how many pages of dirty dropbehind folios on a writer kicks the flusher.
 ///
 /// # Examples
@@ -93,7 +98,8 @@ pub struct DeviceWrites {
 ///
 /// // 32 writers of files of their own, with pages of 4 KiB, on a drive that writes 100 MB/s.
 /// let bounds = Bounds::with_pages(12);
-/// let at = Pace::new(&bounds).kick_at(&bounds, 25_000, 100_000);
+/// let pace = Pace { delay_ms: bounds.least_delay_ms };
+/// let at = pace.kick_at(&bounds, 25_000, 100_000);
 /// assert_eq!(at.with_inodes(&bounds, 1) << 12, 4 << 20);
 /// assert_eq!(at.with_inodes(&bounds, 32) << 12, 8 << 20);
 /// ```
@@ -124,23 +130,24 @@ impl Pace {
     /// That of a wb which has written nothing yet.
     pub fn new(bounds: &Bounds) -> Self {
         Self {
-            delay_ms: bounds.least_delay_ms,
+            delay_ms: bounds.most_delay_ms,
         }
     }
 
-    /// That after a look at what the device has written. Of the largest write that the device
-    /// takes, but no more than 512 KiB, a write is small below three quarters, and large from seven
-    /// eighths on.
+    /// That after a look at what the device has written. A write is small below three quarters of a
+    /// [`request`](request_kib), and large from seven eighths on. `by_size` is for a
+    /// round that began because there were enough pages: where their time was up, a shorter one
+    /// would have had less.
     #[must_use]
-    pub fn after(self, bounds: &Bounds, device: DeviceWrites) -> Self {
-        let largest = device.largest_kib.clamp(1, 512);
+    pub fn after(self, bounds: &Bounds, device: DeviceWrites, by_size: bool) -> Self {
+        let largest = request_kib(device.largest_kib);
         let eighths = device.kib.saturating_mul(8);
         let of = |kib: u64| device.writes.saturating_mul(kib);
         let delay_ms = if device.writes == 0 {
             self.delay_ms
         } else if eighths < of(largest * 6) {
             self.delay_ms.saturating_mul(2)
-        } else if eighths >= of(largest * 7) {
+        } else if by_size && eighths >= of(largest * 7) {
             self.delay_ms / 2
         } else {
             self.delay_ms
@@ -185,7 +192,7 @@ mod tests {
     }
 
     fn delay(pace: Pace, device: DeviceWrites) -> u32 {
-        pace.after(&BOUNDS, device).delay_ms
+        pace.after(&BOUNDS, device, true).delay_ms
     }
 
     #[test]
@@ -245,41 +252,53 @@ mod tests {
 
     #[test]
     fn small_writes_lengthen_the_delay_and_large_ones_shorten_it() {
-        let mut pace = Pace::new(&BOUNDS);
-        for expected in [40, 80, 160, 200, 200] {
-            pace = pace.after(&BOUNDS, device(10, 10 * 95));
-            assert_eq!(pace.delay_ms, expected);
-        }
+        let bounds = Bounds {
+            least_delay_ms: 20,
+            ..BOUNDS
+        };
+        let mut pace = Pace::new(&bounds);
         for expected in [100, 50, 25, 20, 20] {
-            pace = pace.after(&BOUNDS, device(10, 10 * 112));
+            pace = pace.after(&bounds, device(10, 10 * 112), true);
             assert_eq!(pace.delay_ms, expected);
         }
+        for expected in [40, 80, 160, 200, 200] {
+            pace = pace.after(&bounds, device(10, 10 * 95), true);
+            assert_eq!(pace.delay_ms, expected);
+        }
+    }
+
+    #[test]
+    fn what_has_waited_for_as_long_is_no_reason_to_wait_for_less() {
+        let pace = Pace::new(&BOUNDS);
+        let large = device(10, 10 * 128);
+        assert_eq!(pace.after(&BOUNDS, large, false), pace);
+        assert_eq!(pace.after(&BOUNDS, large, true).delay_ms, 100);
     }
 
     #[test]
     fn what_is_neither_keeps_it() {
-        let pace = Pace { delay_ms: 80 };
-        assert_eq!(delay(pace, device(10, 10 * 96)), 80);
-        assert_eq!(delay(pace, device(10, 10 * 111)), 80);
-        assert_eq!(delay(pace, device(0, 0)), 80);
+        let pace = Pace { delay_ms: 110 };
+        assert_eq!(delay(pace, device(10, 10 * 96)), 110);
+        assert_eq!(delay(pace, device(10, 10 * 111)), 110);
+        assert_eq!(delay(pace, device(0, 0)), 110);
     }
 
     #[test]
     fn a_device_of_small_writes_is_measured_by_its_own() {
-        let pace = Pace { delay_ms: 80 };
+        let pace = Pace { delay_ms: 200 };
         let small = |pages: u64| DeviceWrites {
             writes: 10,
             kib: pages * 4,
             largest_kib: 32,
         };
-        assert_eq!(delay(pace, small(59)), 160);
-        assert_eq!(delay(pace, small(60)), 80);
-        assert_eq!(delay(pace, small(70)), 40);
+        assert_eq!(delay(Pace { delay_ms: 100 }, small(59)), 200);
+        assert_eq!(delay(pace, small(60)), 200);
+        assert_eq!(delay(pace, small(70)), 100);
     }
 
     #[test]
     fn the_faster_the_device_the_more_is_gathered() {
-        let pace = Pace::new(&BOUNDS);
+        let pace = Pace { delay_ms: 100 };
         let pages = |bandwidth| pace.kick_at(&BOUNDS, bandwidth, BACKGROUND).pages;
         assert_eq!(pages(0), 1024);
         assert_eq!(pages(32_000), 1024);
@@ -290,14 +309,14 @@ mod tests {
     #[test]
     fn small_writes_gather_more() {
         let pages = |delay_ms| Pace { delay_ms }.kick_at(&BOUNDS, 0, BACKGROUND).pages;
-        assert_eq!(pages(20), 1024);
-        assert_eq!(pages(30), 1536);
+        assert_eq!(pages(100), 1024);
+        assert_eq!(pages(150), 1536);
         assert_eq!(pages(200), 2048);
     }
 
     #[test]
     fn many_inodes_gather_more() {
-        let at = Pace::new(&BOUNDS).kick_at(&BOUNDS, 0, BACKGROUND);
+        let at = Pace { delay_ms: 100 }.kick_at(&BOUNDS, 0, BACKGROUND);
         assert_eq!(at.with_inodes(&BOUNDS, 4), 1024);
         assert_eq!(at.with_inodes(&BOUNDS, 5), 1280);
         assert_eq!(at.with_inodes(&BOUNDS, u32::MAX), 2048);

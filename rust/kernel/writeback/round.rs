@@ -8,6 +8,8 @@
 //!
 //! - costs what it writes: it looks at inodes of the queue only, and at few pages of each;
 //! - writes in portions, and ends after one if somebody else waits for the flusher;
+//! - writes whole requests of the device, where the time of what has gathered is up: what remains
+//!   waits for a little longer;
 //! - leaves alone what others have queued, and, beside work for `sync()`, what that has to write:
 //!   an inode whose time changes before the sync has come to it would be missed;
 //! - holds the lock of the lists for [`INODES`] inodes and [`LOOKS`] pages of each at a time.
@@ -37,6 +39,10 @@ pub const FRUITLESS: usize = 32;
 /// How long what a round has left waits where none of it could be written, as after a shutdown of
 /// the file system. It waits for the wb's delay otherwise.
 pub const STUCK_MS: u32 = 1000;
+
+/// How long a page waits besides, of which there was no whole request when the time of those before
+/// it was up.
+pub const REST_MS: u32 = 40;
 
 /// For how long no other kick is served within work for `sync()`, for which somebody waits.
 pub const IN_SYNC_MS: u64 = 700;
@@ -69,6 +75,8 @@ pub enum Next {
 pub struct Written {
     /// Pages that were written.
     pub pages: i64,
+    /// Pages that were left on purpose: see [`Chunk`].
+    pub kept: i64,
     /// Whether anything was done, if only that an inode was found to be clean.
     pub progress: bool,
 }
@@ -91,9 +99,10 @@ pub trait Lists {
     /// Leaves the next inode to the sync, which has to write it.
     fn hand_over_next(&mut self);
 
-    /// Writes what is queued, `pages` of it and at least one portion of an inode. Unlocks the lists
-    /// meanwhile. What is still dirty afterwards is at the end of the list where it belongs.
-    fn write(&mut self, pages: i64) -> Written;
+    /// Writes what is queued: `pages` of it, those that are kept among them, and at least one portion
+    /// of an inode, or the [`Chunk`] of one that has `whole` requests. Unlocks the lists meanwhile.
+    /// What is still dirty afterwards is at the end of the list where it belongs.
+    fn write(&mut self, pages: i64, whole: bool) -> Written;
 
     /// Puts what is queued and was not reached back to the front, in its order.
     fn unqueue(&mut self);
@@ -121,6 +130,9 @@ pub trait Flusher {
 pub enum Purpose {
     /// The flusher has nothing else to do, or what it does may wait.
     Alone,
+    /// The same, and it runs because somebody has waited for as long as one may, not because much
+    /// has gathered.
+    Deadline,
     /// Others wait already: a work is next, the flusher is a rescuer, or works for `sync()`.
     Beside,
 }
@@ -146,6 +158,35 @@ impl During {
             Self::NextWork if rested_ms >= BETWEEN_MS => Some(Purpose::Beside),
             Self::Sync | Self::NextWork => None,
         }
+    }
+}
+
+/// How much of an inode is written at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Pages that are written at most.
+    pub pages: i64,
+    /// Pages that are left until others have come to them.
+    pub kept: i64,
+}
+
+/// How much is written of an inode that has `cached` pages, of which a writer with DONTCACHE leaves
+/// none but what is to be written: no more than `most`, and whole requests of `request` pages, if
+/// there is one.
+///
+/// What other pages it has may have nothing kept, and all of it written.
+pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
+    let kept = match cached.checked_rem(request) {
+        Some(rest) if 0 < request && request <= cached && cached <= most => rest,
+        _ => 0,
+    };
+    Chunk {
+        pages: if kept > 0 {
+            cached.saturating_sub(kept)
+        } else {
+            most
+        },
+        kept,
     }
 }
 
@@ -180,6 +221,11 @@ fn queue(lists: &mut impl Lists) -> Queued {
 /// With a budget of nothing it only releases inodes that have nothing to be written.
 pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Written {
     let mut left = budget.max(0);
+    let mut all = Written {
+        pages: 0,
+        kept: 0,
+        progress: false,
+    };
     let mut fruitless = 0;
     loop {
         let mut lists = flusher.lock_lists();
@@ -189,8 +235,10 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Writ
         if queued.some {
             progress = left > 0;
             if progress {
-                let written = lists.write(left.min(F::PORTION));
-                left = left.saturating_sub(written.pages);
+                let written = lists.write(left.min(F::PORTION), purpose == Purpose::Deadline);
+                all.pages = all.pages.saturating_add(written.pages);
+                all.kept = all.kept.saturating_add(written.kept);
+                left = left.saturating_sub(written.pages).saturating_sub(written.kept);
                 progress = written.progress;
             }
             lists.unqueue();
@@ -203,11 +251,8 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Writ
             || purpose == Purpose::Beside
             || flusher.others_wait()
         {
-            let pages = budget.max(0).saturating_sub(left);
-            return Written {
-                pages,
-                progress: pages > 0 || queued.more && fruitless < FRUITLESS,
-            };
+            all.progress = all.pages > 0 || queued.more && fruitless < FRUITLESS;
+            return all;
         }
     }
 }

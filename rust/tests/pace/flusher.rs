@@ -9,7 +9,7 @@ use super::machine::{Machine, Policy, BACKGROUND};
 use super::wb::MS;
 use std::collections::VecDeque;
 use writeback::kick::{consume, ended, rest};
-use writeback::round::{portion, round, Flusher, Has, Lists, Next, Purpose, Written};
+use writeback::round::{chunk, portion, round, Flusher, Has, Lists, Next, Purpose, Written};
 
 /// What it takes to wake it and to look at its lists, to begin with an inode, which has to get its
 /// blocks, to submit a page, and to submit a request.
@@ -108,8 +108,8 @@ impl Running {
         }
         if let Some(asked) = consume(&self.machine.wb) {
             let budget = asked.pages;
-            self.machine.look();
-            let written = round(self, budget, Purpose::Alone);
+            self.machine.look(asked.why);
+            let written = round(self, budget, asked.why.purpose(Purpose::Alone));
             self.unplug();
             ended(&self.machine.wb, budget, written);
         }
@@ -267,18 +267,27 @@ impl Lists for &mut Running {
         unreachable!("there is no other work");
     }
 
-    fn write(&mut self, pages: i64) -> Written {
+    fn write(&mut self, pages: i64, whole: bool) -> Written {
         let mut left = pages;
+        let mut kept = 0;
         while left > 0 {
             let Some(file) = self.io.pop_front() else {
                 break;
             };
-            left -= self.write_file(file, (left + CHUNK) / CHUNK * CHUNK);
+            let mut most = (left + CHUNK) / CHUNK * CHUNK;
+            if whole {
+                let chunk = chunk(most, self.machine.cached(file), Drive::LARGEST as i64);
+                most = chunk.pages;
+                kept += chunk.kept;
+                left -= chunk.kept;
+            }
+            left -= self.write_file(file, most);
             self.requeue(file);
         }
         Written {
-            pages: pages - left,
-            progress: left < pages,
+            pages: pages - left - kept,
+            kept,
+            progress: left + kept < pages,
         }
     }
 

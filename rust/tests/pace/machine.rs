@@ -12,7 +12,7 @@ use super::load::{Load, Step, What};
 use super::wb::{Wb, MS};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use writeback::kick::{ask, kick, Run};
+use writeback::kick::{ask, kick, Run, Why};
 use writeback::pace::{Bounds, DeviceWrites, KickAt, Pace};
 
 /// For how long a task has the CPU when others want it.
@@ -318,7 +318,7 @@ impl Machine {
     }
 
     /// The flusher looks at what the drive has written, and sets the pace by it.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn look(&mut self, why: Why) {
         let bounds = self.policy.bounds();
         let device = DeviceWrites {
             writes: self.drive.writes - self.looked.0,
@@ -326,12 +326,18 @@ impl Machine {
             largest_kib: Drive::LARGEST * (PAGE >> 10),
         };
         self.looked = (self.drive.writes, self.drive.pages);
-        self.pace = self.pace.after(&bounds, device);
+        self.pace = self.pace.after(&bounds, device, why == Why::Size);
         self.kick_at = self
             .pace
             .kick_at(&bounds, self.bandwidth, BACKGROUND as u64);
         self.inodes = 0;
         self.publish();
+    }
+
+    /// The pages that a file has in the page cache.
+    pub(crate) fn cached(&self, number: usize) -> i64 {
+        let file = &self.files[number];
+        (file.dirty.len() + file.under_way.len()) as i64
     }
 
     /// Takes a dirty page to be written, and says in which block.

@@ -28,18 +28,21 @@ from lib.dontcache import (
 )
 
 FOLDER = DEBUGFS / "adaptive"
-DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 1024, "least_ms": 20, "most_ms": 200}
+DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 1024, "least_ms": 100, "most_ms": 200}
 PAGE_KIB = PAGE >> 10
 GOOD = {
     "least_kib": (PAGE_KIB, 8192),
     "most_kib": (4096, 1 << 20),
     "inode_kib": (0, 8192),
     "least_ms": (1, 200),
-    "most_ms": (20, 10000),
+    "most_ms": (100, 10000),
 }
 """The least and the most that each may be beside the others' defaults."""
 
 REASON = re.compile(r"reason=(\w+)")
+REQUEST = 512 << 10
+"""What the test drive takes at once."""
+ISSUED = re.compile(r"block_rq_issue: \S+ W\w* \d+ \([^)]*\) \d+ \+ (\d+) ")
 WB = re.compile(r"(\S+) (\d+) ms (\d+) KiB (\d+) KiB")
 
 
@@ -153,6 +156,30 @@ def why_a_round_began() -> None:
         os.fsync(fd)
 
 
+def a_rest_waits_for_more() -> None:
+    """A round at the deadline writes whole requests, another one soon after what is left of them."""
+    if core() == "c":
+        raise ktap.Skip("the C core has no deadline")
+    rest = 3 * REQUEST // 4
+    with file_system("xfs") as root, opened(root / "file") as fd:
+        os.ftruncate(fd, 8 * MIB)  # so that no change of the size is written besides
+        os.fsync(fd)
+        for size, whole in ((REQUEST + rest, REQUEST), (rest, rest)):
+            # What a round has left before is looked at within a second, which would be the reason of the next.
+            time.sleep(1.5)
+            with trace("writeback/writeback_start", "block/block_rq_issue") as lines:
+                write_dontcache(fd, 0, bytes(size))
+                until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+                told = lines()
+            begins = [number for number, line in enumerate(told) if "reason=dontcache" in line]
+            reasons = [found[1] for number in begins if (found := REASON.search(told[number]))]
+            assert reasons[0] == "dontcache_deadline", f"rounds for {reasons}"
+            assert reasons[1:2] == (["dontcache_left"] if whole < size else []), f"{size} bytes took rounds for {reasons}"
+            end = begins[1] if len(begins) > 1 else len(told)
+            first = sum(int(found[1]) * 512 for line in told[:end] if (found := ISSUED.search(line)))
+            assert first == whole, f"the first round wrote {first} of {size} bytes"
+
+
 def c_has_none() -> None:
     """The files are there, and say what the other core would do."""
     if core() == "rust":
@@ -160,7 +187,16 @@ def c_has_none() -> None:
     assert bounds() == DEFAULTS
 
 
-CASES = (what_can_be_is_taken, what_cannot_be_is_refused, root_alone, a_wb_shows_its_pace, a_small_group_kicks_early, why_a_round_began, c_has_none)
+CASES = (
+    what_can_be_is_taken,
+    what_cannot_be_is_refused,
+    root_alone,
+    a_wb_shows_its_pace,
+    a_small_group_kicks_early,
+    why_a_round_began,
+    a_rest_waits_for_more,
+    c_has_none,
+)
 
 if __name__ == "__main__":
     ktap.main("adaptive_bounds", [(case.__name__, case) for case in CASES])
