@@ -9,6 +9,7 @@ import functools
 import mmap
 import os
 import random
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +24,15 @@ SECONDS = 3 if SHORT else 10
 SIZE = MIB
 
 
+LAST = mmap.mmap(-1, PAGE)
+"""Where a DONTCACHE writer has written last, of which all processes know. The others go there, or a dirty page of its
+would hardly ever be met: most are somebody else's, too."""
+
+
 def dontcache(fd: int, at: int) -> None:
+    clean(fd, at)  # or it would find the pages of others
     write_dontcache(fd, at, bytes(random.choice((PAGE, 64 * KIB))))
+    struct.pack_into("Q", LAST, 0, at)
 
 
 def ordinary(fd: int, at: int) -> None:
@@ -32,9 +40,9 @@ def ordinary(fd: int, at: int) -> None:
 
 
 def mapped(fd: int, at: int) -> None:
-    with mmap.mmap(fd, SIZE) as mapping:
-        for place in range(at, SIZE, 16 * PAGE):
-            mapping[place] = 1
+    # A page alone: who maps the whole file keeps all of it cached.
+    with mmap.mmap(fd, PAGE, offset=at) as mapping:
+        mapping[0] = 1
 
 
 def clean(fd: int, at: int) -> None:
@@ -46,13 +54,21 @@ def sync(fd: int, at: int) -> None:
     os.fdatasync(fd)
 
 
+def place(action: Callable[[int, int], None]) -> int:
+    """Somewhere in the file; half of the time where a DONTCACHE writer was last."""
+    if action is dontcache or random.random() < 0.5:
+        return random.randrange(SIZE // PAGE) * PAGE
+    at: int = struct.unpack_from("Q", LAST)[0]
+    return at
+
+
 def repeat(path: Path, seed: int, action: Callable[[int, int], None]) -> None:
-    """Does it somewhere in the file, again and again."""
+    """Does it again and again."""
     random.seed(seed)
     deadline = time.monotonic() + SECONDS
     with opened(path) as fd:
         while time.monotonic() < deadline:
-            action(fd, random.randrange(SIZE // PAGE) * PAGE)
+            action(fd, place(action))
 
 
 def looks() -> list[bool]:
@@ -70,7 +86,11 @@ def races() -> Verdict:
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root:
             path = root / "file"
-            path.write_bytes(bytes(SIZE))
+            with opened(path) as fd:
+                # Blocks and no pages: those of a large folio would stay, as only parts of it are ever dropped.
+                os.pwrite(fd, bytes(SIZE), 0)
+                os.fsync(fd)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             with contextlib.ExitStack() as stack:
                 for seed, action in enumerate((dontcache, dontcache, ordinary, mapped, clean, sync)):
                     stack.enter_context(beside(functools.partial(repeat, path, seed, action)))
