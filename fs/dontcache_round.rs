@@ -120,8 +120,7 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     flusher.run_again_within(again.map(|ms| if ms == 0 { pause() } else { ms }));
 }
 
-/// How many pages of the inode of `mapping` are written for a round that began because their time
-/// was up: `most`, or less. What is kept of it is taken from the pages that are to be written
+/// How many pages of the inode of `mapping` are written for a round: `most`, or less. What is kept of it is taken from the pages that are to be written
 /// altogether, `nr_pages`.
 ///
 /// # Safety

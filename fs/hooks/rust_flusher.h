@@ -49,7 +49,8 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
 static long rust_chunk(struct wb_writeback_work *work, struct bdi_writeback *wb,
 		       struct inode *inode, long most)
 {
-	if (work->reason != WB_REASON_DONTCACHE_DEADLINE)
+	if (!rust_writeback_active() || work->reason < WB_REASON_DONTCACHE ||
+	    work->reason > WB_REASON_DONTCACHE_SYNC)
 		return most;
 	return rust_dontcache_chunk(wb, &inode->i_data, most, &work->nr_pages);
 }

@@ -19,10 +19,15 @@ struct rust_pace {
 	unsigned long	sectors;
 	unsigned int	average;	/* of what it wrote before, in KiB */
 	unsigned int	why;		/* the next round begins */
+	/* the wb's, since it was looked at last */
+	long		looked;		/* when, in ns */
+	unsigned long	written;	/* pages then */
+	unsigned int	queued;		/* pages that are enough, or zero */
 	/* the flusher's, while it writes */
 	unsigned int	request;	/* a large one of the disk, in pages */
 	unsigned int	whole;		/* the same, if nothing less is to be */
-	long		kept;		/* pages, for that */
+	long		portion;	/* pages of an inode at most */
+	long		kept;		/* pages, for whole ones */
 };
 
 /* What a disk has written since it is there. */

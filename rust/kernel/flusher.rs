@@ -26,7 +26,6 @@ use crate::{
         AddressSpace,
         Inode, //
     },
-    page::PAGE_SHIFT,
     sched::{
         after,
         until, //
@@ -36,16 +35,21 @@ use crate::{
         Jiffies, //
     },
     types::NotThreadSafe,
-    wb_pace::WbPace,
+    wb_pace::{
+        WbPace,
+        PORTION, //
+    },
     writeback::{
         kick::{
             Request,
             Wb,
             Why, //
         },
+        pace::Room,
         round::{
             self,
             Next,
+            Portion,
             Written, //
         }, //
     }, //
@@ -211,7 +215,7 @@ impl<'a> Flusher<'a> {
 }
 
 impl round::Flusher for Flusher<'_> {
-    const PORTION: i64 = round::portion(PAGE_SHIFT as u32);
+    const PORTION: i64 = PORTION;
 
     type Lists<'b>
         = FlusherLists<'b>
@@ -243,6 +247,12 @@ impl round::Flusher for Flusher<'_> {
             let list = &raw mut (*self.wb.as_raw()).work_list;
             !ptr::eq((&raw const (*list).next).read_volatile(), list)
         }
+    }
+
+    #[inline]
+    fn room(&mut self) -> Room {
+        // SAFETY: By the type invariants this is the flusher's context.
+        unsafe { self.pace().room() }
     }
 }
 
@@ -687,13 +697,14 @@ impl round::Lists for FlusherLists<'_> {
     }
 
     #[inline]
-    fn write(&mut self, pages: i64, whole: bool) -> Written {
+    fn write(&mut self, portion: Portion) -> Written {
+        let pages = portion.pages;
         self.next = None;
         self.first_sure = None;
         let mut left = pages as c_long;
         let wb = self.lists.0.wb.as_raw();
         let pace = WbPace::of(self.lists.0.wb);
-        pace.begin_writing(whole);
+        pace.begin_writing(portion);
         // SAFETY: The lock is held, in the flusher's context. It is let go and taken again; no link
         // is kept meanwhile.
         let progress = unsafe { bindings::rust_wb_write_queued(wb, &mut left, self.reason) };

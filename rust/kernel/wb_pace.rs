@@ -25,7 +25,9 @@ use crate::{
     },
     time::{
         msecs_to_jiffies,
-        Jiffies, //
+        Instant,
+        Jiffies,
+        Monotonic, //
     },
     writeback::{
         kick::{
@@ -39,11 +41,15 @@ use crate::{
             DeviceWrites,
             request_kib,
             KickAt,
-            Pace, //
+            Pace,
+            Progress,
+            Room, //
         },
         round::{
             chunk,
-            Chunk, //
+            portion,
+            Chunk,
+            Portion, //
         }, //
     }, //
 };
@@ -57,6 +63,9 @@ use core::{
 
 /// What wbs are kept within at first.
 const BOUNDS: Bounds = Bounds::with_pages(PAGE_SHIFT as u32);
+
+/// Pages that are written at a time.
+pub(crate) const PORTION: i64 = portion(PAGE_SHIFT as u32);
 
 /// In a page.
 const KIB: u64 = 1 << (PAGE_SHIFT - 10);
@@ -109,6 +118,19 @@ pub fn set_bounds(bounds: Bounds) {
     SHARED.most_delay_ms.store(bounds.most_delay_ms, Relaxed);
 }
 
+/// A time in nanoseconds.
+#[inline]
+fn now_ns() -> i64 {
+    Instant::<Monotonic>::now().as_nanos()
+}
+
+/// The milliseconds since then.
+#[inline]
+fn since_ms(then: Jiffies) -> u64 {
+    // SAFETY: A conversion, which is always safe.
+    unsafe { bindings::jiffies64_to_msecs(jiffies().wrapping_sub(then) as u64) }
+}
+
 /// The pace of a wb (`struct rust_pace`), and from how many pages on writers kick.
 ///
 /// Its fields are read and written one by one and without order: what is decided by them is when,
@@ -130,8 +152,12 @@ struct Fields {
     sectors: Atomic<usize>,
     average: Atomic<u32>,
     why: Atomic<u32>,
+    looked: Atomic<i64>,
+    written: Atomic<usize>,
+    queued: Atomic<u32>,
     request: Atomic<u32>,
     whole: Atomic<u32>,
+    portion: Atomic<i64>,
     kept: Atomic<i64>,
 }
 
@@ -250,10 +276,7 @@ impl<'a> WbPace<'a> {
     /// For how many milliseconds no round was served.
     #[inline]
     pub fn rested_ms(self) -> u64 {
-        let served = self.fields().served.load(Relaxed);
-        let rested = jiffies().wrapping_sub(served);
-        // SAFETY: A conversion, which is always safe.
-        unsafe { bindings::jiffies64_to_msecs(rested as u64) }
+        since_ms(self.fields().served.load(Relaxed))
     }
 
     /// Whether a round was served after `then`.
@@ -266,13 +289,19 @@ impl<'a> WbPace<'a> {
     #[inline]
     pub fn note_served(self) {
         self.fields().served.store(jiffies(), Relaxed);
+        self.look_at_wb();
     }
 
-    /// The flusher is about to write inodes, of which it is to leave what makes up no `whole`
-    /// request.
+    /// The flusher is about to write this.
     #[inline]
-    pub(crate) fn begin_writing(self, whole: bool) {
-        let request = if whole {
+    pub(crate) fn begin_writing(self, portion: Portion) {
+        let most = if portion.strict {
+            portion.pages
+        } else {
+            i64::MAX
+        };
+        self.fields().portion.store(most, Relaxed);
+        let request = if portion.whole {
             self.fields().request.load(Relaxed)
         } else {
             0
@@ -286,6 +315,7 @@ impl<'a> WbPace<'a> {
     ///
     /// Context: the wb's flusher, while it writes.
     pub fn chunk(self, most: i64, cached: i64) -> Chunk {
+        let most = most.min(self.fields().portion.load(Relaxed));
         let chunk = chunk(most, cached, self.fields().whole.load(Relaxed).into());
         let kept = self.kept().saturating_add(chunk.kept);
         self.fields().kept.store(kept, Relaxed);
@@ -298,6 +328,49 @@ impl<'a> WbPace<'a> {
         self.fields().kept.load(Relaxed)
     }
 
+    /// Looks at what the wb has had written: its progress is what it has from now on.
+    fn look_at_wb(self) {
+        let written = self.0.stat_sum(WbStat::Written) as usize;
+        self.fields().written.store(written, Relaxed);
+        self.fields().looked.store(now_ns(), Relaxed);
+    }
+
+    fn progress(self) -> Progress {
+        let written = self.0.stat_sum(WbStat::Written) as usize;
+        let elapsed = now_ns().saturating_sub(self.fields().looked.load(Relaxed));
+        Progress {
+            written: written.wrapping_sub(self.fields().written.load(Relaxed)) as i64,
+            under_way: self.0.stat_sum(WbStat::Writeback),
+            elapsed_us: elapsed.unsigned_abs() / 1000,
+        }
+    }
+
+    /// What may be given to the device: a portion, or less. If it is nothing, as many pages as make
+    /// a kick are let gather besides those that there are.
+    ///
+    /// # Safety
+    ///
+    /// In the context of the wb's flusher.
+    pub(crate) unsafe fn room(self) -> Room {
+        // SAFETY: The caller promises the context.
+        let device = unsafe { self.device(false) }.unwrap_or(NO_WRITES);
+        let (pace, room) = self.pace().room(device, || self.progress(), PORTION);
+        if let Room::Busy(_) = room {
+            self.fields().queued.store(pace.queued_pages, Relaxed);
+            let pages = self.fields().kick_at.load(Relaxed);
+            self.publish(pages.saturating_add(self.0.about_dirty()), 0);
+        }
+        room
+    }
+
+    fn pace(self) -> Pace {
+        Pace {
+            delay_ms: self.delay_ms(),
+            average_kib: self.fields().average.load(Relaxed),
+            queued_pages: self.fields().queued.load(Relaxed),
+        }
+    }
+
     /// Looks at what the device has written, and at what memory there is, and sets the pace by
     /// that.
     ///
@@ -306,13 +379,15 @@ impl<'a> WbPace<'a> {
     /// In the context of the wb's flusher.
     pub(crate) unsafe fn adapt(self, asked: Request) {
         let bounds = bounds();
-        let mut pace = Pace {
-            delay_ms: self.delay_ms(),
-        };
         // SAFETY: The caller promises the context.
-        let device = unsafe { self.look_at_device() }.unwrap_or(NO_WRITES);
-        pace = pace.after(&bounds, device, asked.why == Why::Size);
+        let device = unsafe { self.device(true) }.unwrap_or(NO_WRITES);
+        // A time in which there was nothing to do does not tell what the device can do.
+        if self.0.stat_sum(WbStat::Writeback) <= 0 {
+            self.look_at_wb();
+        }
+        let pace = self.pace().after(&bounds, device, asked.why == Why::Size);
         self.fields().delay.store(pace.delay_ms, Relaxed);
+        self.fields().average.store(pace.average_kib, Relaxed);
         // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at
         // any time.
         let bandwidth =
@@ -325,13 +400,12 @@ impl<'a> WbPace<'a> {
         );
     }
 
-    /// What the device has written since the last look. None if it is no disk, or this is the
-    /// first.
+    /// What the device has written since it was looked at. None if it is no disk, or never was.
     ///
     /// # Safety
     ///
     /// In the context of the wb's flusher.
-    unsafe fn look_at_device(self) -> Option<DeviceWrites> {
+    unsafe fn device(self, looks: bool) -> Option<DeviceWrites> {
         let mut disk = MaybeUninit::uninit();
         // SAFETY: The wb is live, and the caller promises the flusher's context.
         if !unsafe { bindings::wb_disk_writes(self.0.as_raw(), disk.as_mut_ptr()) } {
@@ -339,28 +413,19 @@ impl<'a> WbPace<'a> {
         }
         // SAFETY: C has filled it.
         let disk = unsafe { disk.assume_init() };
-        let since = |field: &Atomic<usize>, now: usize| {
-            let before = field.load(Relaxed);
-            field.store(now, Relaxed);
-            now.wrapping_sub(before)
-        };
+        let fields = self.fields();
+        let before = (fields.writes.load(Relaxed), fields.sectors.load(Relaxed));
         let largest_kib = (disk.largest as usize / SECTORS_IN_KIB) as u64;
-        let request = request_kib(largest_kib) / KIB;
-        self.fields().request.store(request as u32, Relaxed);
-        let is_first = self.fields().writes.load(Relaxed) == 0;
-        let writes = since(&self.fields().writes, disk.writes);
-        let sectors = since(&self.fields().sectors, disk.sectors);
-        // What it has written before is nobody's measure.
-        if is_first {
-            return None;
+        if looks {
+            fields.writes.store(disk.writes, Relaxed);
+            fields.sectors.store(disk.sectors, Relaxed);
+            let request = request_kib(largest_kib) / KIB;
+            fields.request.store(request as u32, Relaxed);
         }
-        if let Some(average) = sectors.checked_div(writes) {
-            let kib = u32::try_from(average / SECTORS_IN_KIB).unwrap_or(u32::MAX);
-            self.fields().average.store(kib, Relaxed);
-        }
-        Some(DeviceWrites {
-            writes: writes as u64,
-            kib: (sectors / SECTORS_IN_KIB) as u64,
+        // What it has written before it was looked at is nobody's measure.
+        (before.0 != 0).then(|| DeviceWrites {
+            writes: disk.writes.wrapping_sub(before.0) as u64,
+            kib: (disk.sectors.wrapping_sub(before.1) / SECTORS_IN_KIB) as u64,
             largest_kib,
         })
     }

@@ -12,7 +12,8 @@ use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use writeback::kick::{ask, consume, ended, kick, rest, Run, Wb, Why};
-use writeback::round::{portion, round, Flusher, Has, Lists, Next, Purpose, Written};
+use writeback::pace::Room;
+use writeback::round::{portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written};
 
 const WRITERS: usize = 2;
 
@@ -186,6 +187,10 @@ impl Flusher for Running {
     fn others_wait(&self) -> bool {
         false
     }
+
+    fn room(&mut self) -> Room {
+        Room::Pages(Self::PORTION)
+    }
 }
 
 impl Locked<'_> {
@@ -214,7 +219,7 @@ impl Lists for Locked<'_> {
     }
 
     /// All pages that are dirty when it comes to them.
-    fn write(&mut self, _pages: i64, _whole: bool) -> Written {
+    fn write(&mut self, _: Portion) -> Written {
         drop(self.place.take());
         let written = self.model.clean();
         self.place = Some(self.model.place.lock().unwrap());

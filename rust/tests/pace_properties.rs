@@ -11,8 +11,11 @@ mod wb;
 use proptest::prelude::*;
 use wb::{Wb, MS};
 use writeback::kick::{ask, consume, ended, rest, Run, Wb as _, Why};
-use writeback::pace::{pages_limit, Bounds, DeviceWrites, KickAt, Pace, BOUNDS, DELAY_LIMIT_MS};
-use writeback::round::{Purpose, Written, REST_MS, STUCK_MS};
+use writeback::pace::{
+    pages_limit, Bounds, DeviceWrites, KickAt, Pace, Progress, Room, BOUNDS, BUSY_MS,
+    DELAY_LIMIT_MS, TINY_KIB,
+};
+use writeback::round::{Ended, Purpose, REST_MS, STUCK_MS};
 
 /// For how long a flusher that was woken may take to run.
 const WAKE_MS: u64 = 1;
@@ -127,7 +130,9 @@ impl Machine {
         if let Some(asked) = consume(&self.wb) {
             let budget = asked.pages;
             self.rounds += 1;
-            self.pace = self.pace.after(&self.bounds, device, asked.why == Why::Size);
+            self.pace = self
+                .pace
+                .after(&self.bounds, device, asked.why == Why::Size);
             self.kick_at = self.pace.kick_at(&self.bounds, self.bandwidth, 1 << 20);
             self.inodes = 0;
             self.publish();
@@ -155,12 +160,12 @@ impl Machine {
                 self.waiting.push((self.now, REST_MS.into()));
             }
             self.write_beside(1);
-            let written = Written {
+            let round = Ended {
                 pages: dirty - stays - keeps,
-                kept: keeps,
+                again_ms: (keeps > 0).then_some(REST_MS),
                 progress: dirty > stays,
             };
-            ended(&self.wb, budget, written);
+            ended(&self.wb, budget, round);
         }
         self.write_beside(2);
         if let Some(milliseconds) = rest(&self.wb) {
@@ -226,6 +231,14 @@ prop_compose! {
             least_delay_ms: delays.0.min(delays.1),
             most_delay_ms: delays.0.max(delays.1),
         }
+    }
+}
+
+prop_compose! {
+    fn progress()(
+        written in any::<i64>(), under_way in any::<i64>(), elapsed_us in any::<u64>(),
+    ) -> Progress {
+        Progress { written, under_way, elapsed_us }
     }
 }
 
@@ -345,17 +358,31 @@ proptest! {
     fn the_bounds_are_kept(
         bounds in bounds(), delay_ms in any::<u32>(), device in device(),
         bandwidth in any::<u64>(), background in any::<u64>(), inodes in any::<u32>(),
-        by_size in any::<bool>(),
+        by_size in any::<bool>(), average_kib in any::<u32>(), progress in progress(),
+        queued_pages in any::<u32>(), portion in any::<i64>(),
     ) {
         prop_assert!(bounds.are_valid(12));
-        let pace = Pace { delay_ms }.after(&bounds, device, by_size);
+        let pace = Pace { delay_ms, average_kib, queued_pages }.after(&bounds, device, by_size);
         prop_assert!((bounds.least_delay_ms..=bounds.most_delay_ms).contains(&pace.delay_ms));
         let at = pace.kick_at(&bounds, bandwidth, background);
         let quarter = i64::try_from(background / 4).unwrap();
-        let most = bounds.most_pages.min(quarter).max(1);
+        let tiny = (1..TINY_KIB).contains(&u64::from(pace.average_kib));
+        let most = bounds.most_pages << i64::from(tiny);
+        let most = most.min(quarter).max(1);
         prop_assert_eq!(at.most, most);
         for pages in [at.pages, at.with_inodes(&bounds, inodes)] {
             prop_assert!((bounds.least_pages.min(most)..=most).contains(&pages));
+        }
+        match pace.room(SILENT, || progress, portion) {
+            (same, Room::Pages(pages)) => {
+                prop_assert_eq!(same, pace);
+                prop_assert!(pages <= portion && (tiny || pages == portion));
+                prop_assert!(pages > 0 || portion <= 0);
+            }
+            (_, Room::Busy(milliseconds)) => {
+                prop_assert!(tiny && (1..=BUSY_MS).contains(&milliseconds.into()));
+                prop_assert!(progress.under_way > 0);
+            }
         }
     }
 
@@ -364,7 +391,7 @@ proptest! {
     fn more_asks_for_more(
         bounds in bounds(), delays in (any::<u32>(), any::<u32>()),
         bandwidths in (any::<u64>(), any::<u64>()), backgrounds in (any::<u64>(), any::<u64>()),
-        inodes in (any::<u32>(), any::<u32>()),
+        inodes in (any::<u32>(), any::<u32>()), average_kib in any::<u32>(),
     ) {
         let order = |(a, b): (u64, u64)| (a.min(b), a.max(b));
         let (short, long) = order((delays.0.into(), delays.1.into()));
@@ -373,7 +400,7 @@ proptest! {
         let (few, many) = order((inodes.0.into(), inodes.1.into()));
         let pages = |delay: u64, bandwidth, background, inodes: u64| {
             let delay_ms = u32::try_from(delay).unwrap();
-            Pace { delay_ms }
+            Pace { delay_ms, average_kib, queued_pages: 0 }
                 .kick_at(&bounds, bandwidth, background)
                 .with_inodes(&bounds, u32::try_from(inodes).unwrap())
         };
@@ -394,7 +421,7 @@ proptest! {
     fn the_delay_settles(bounds in bounds(), delay_ms in any::<u32>(), largest_kib in any::<u64>()) {
         let settled = |kib| {
             let device = DeviceWrites { writes: 10, kib, largest_kib };
-            (0..15).fold(Pace { delay_ms }, |pace, _| pace.after(&bounds, device, true)).delay_ms
+            (0..15).fold(Pace { delay_ms, average_kib: 0, queued_pages: 0 }, |pace, _| pace.after(&bounds, device, true)).delay_ms
         };
         prop_assert_eq!(settled(0), bounds.most_delay_ms);
         prop_assert_eq!(settled(1 << 20), bounds.least_delay_ms);

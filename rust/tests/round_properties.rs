@@ -7,9 +7,10 @@
 
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use writeback::pace::Room;
 use writeback::round::{
-    chunk, portion, round, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS, INODES,
-    LOOKS,
+    chunk, portion, round, During, Flusher, Has, Lists, Next, Portion, Purpose, Written, FRUITLESS,
+    INODES, LOOKS, REST_MS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,8 @@ struct Wb {
     writes: usize,
     /// In which write somebody queues work.
     work_comes: Option<usize>,
+    /// After so many writes the device has enough to do.
+    busy_from: Option<usize>,
 }
 
 impl Flusher for Wb {
@@ -68,9 +71,19 @@ impl Flusher for Wb {
     fn others_wait(&self) -> bool {
         self.works > 0
     }
+
+    fn room(&mut self) -> Room {
+        match self.busy_from {
+            Some(writes) if self.writes >= writes => Room::Busy(BUSY_FOR),
+            _ => Room::Pages(PORTION),
+        }
+    }
 }
 
 const PORTION: i64 = portion(12);
+
+/// For how many milliseconds a device is busy.
+const BUSY_FOR: u32 = 30;
 
 /// Pages of a large write of the device.
 const REQUEST: i64 = 16;
@@ -119,7 +132,7 @@ impl Lists for &mut Wb {
         self.more_io.push_front(inode);
     }
 
-    fn write(&mut self, pages: i64, whole: bool) -> Written {
+    fn write(&mut self, Portion { pages, whole, .. }: Portion) -> Written {
         self.sure = 0;
         self.looks = 0;
         self.largest_write = self.largest_write.max(pages);
@@ -302,16 +315,40 @@ proptest! {
         });
         let before: Vec<_> = wb.dontcache.iter().map(|i| (i.id, i.dropbehind)).collect();
         let count = wb.count();
-        let written = round(&mut wb, count, Purpose::Deadline);
+        let ended = round(&mut wb, count, Purpose::Deadline);
         wb.check_costs();
-        prop_assert_eq!(written.pages + written.kept, count);
-        prop_assert_eq!(wb.count(), written.kept);
+        let kept = count - ended.pages;
+        prop_assert_eq!(wb.count(), kept);
+        prop_assert_eq!(ended.again_ms, (kept > 0).then_some(REST_MS));
         for (id, pages) in before {
             let left = wb.dontcache.iter().find(|i| i.id == id).map_or(0, |i| i.dropbehind);
             prop_assert!(left < REQUEST && (left == 0 || pages >= REQUEST), "{left} of {pages}");
         }
-        let after = round(&mut wb, written.kept, Purpose::Alone);
-        prop_assert_eq!((after.pages, after.kept, wb.count()), (written.kept, 0, 0));
+        let after = round(&mut wb, kept, Purpose::Alone);
+        prop_assert_eq!((after.pages, after.again_ms, wb.count()), (kept, None, 0));
+    }
+
+    /// A device that has enough to do is given no more, and asked again: not for who waits for the
+    /// flusher, and not where there is nothing to give.
+    #[test]
+    fn a_busy_device_is_left_alone(
+        inodes in inodes(300), busy_from in 0..4usize, budget in 0..100_000i64,
+    ) {
+        let mut wb = Wb { dontcache: inodes.into(), busy_from: Some(busy_from), ..Wb::default() };
+        let ended = round(&mut wb, budget, Purpose::Alone);
+        wb.check_costs();
+        prop_assert!(wb.writes <= busy_from);
+        if let Some(milliseconds) = ended.again_ms {
+            prop_assert_eq!((milliseconds, wb.writes), (BUSY_FOR, busy_from));
+            prop_assert!(ended.progress);
+        }
+        if budget > 0 {
+            let before = wb.writes;
+            wb.busy_from = Some(0);
+            prop_assert_eq!(round(&mut wb, budget, Purpose::Alone).again_ms, Some(BUSY_FOR));
+            prop_assert_eq!(wb.writes, before);
+            prop_assert_eq!(round(&mut wb, budget, Purpose::Beside).again_ms, None);
+        }
     }
 
     /// Whatever numbers there are, no more is written than may be, and something if anything may.

@@ -32,9 +32,8 @@
 //! who finds it set leaves it alone, and the flusher looks when it rests ([`rest`]).
 
 use super::round::{
+    Ended,
     Purpose,
-    Written,
-    REST_MS,
     STUCK_MS, //
 };
 
@@ -260,12 +259,12 @@ pub fn leave(wb: &impl Wb) {
     }
 }
 
-/// The same of pages that were kept, which are due in [`REST_MS`] whatever was noted before.
-fn leave_rest(wb: &impl Wb) {
+/// The same of pages that are due in so many milliseconds, whatever was noted before.
+fn leave_for(wb: &impl Wb, milliseconds: u32) {
     let due = wb.test_and_set_left().then(|| wb.due_in().unwrap_or(0));
-    let rest = wb.delay_ms().min(REST_MS);
-    if due.is_none_or(|due| due > rest) {
-        wb.set_due_in(rest);
+    let within = wb.delay_ms().min(milliseconds);
+    if due.is_none_or(|due| due > within) {
+        wb.set_due_in(within);
         wb.set_why(Why::Left);
     }
 }
@@ -274,19 +273,19 @@ fn leave_rest(wb: &impl Wb) {
 ///
 /// What it leaves is for the next one, even if that comes before the flusher rests. What was
 /// counted and not found may be of an inode that somebody has dirtied and not put into a list yet:
-/// nobody else need ever ask for it. What was kept has waited for as long as those before it, at
-/// most, and waits for a little longer.
+/// nobody else need ever ask for it. What was left on purpose has waited for as long as a page may,
+/// at most, and waits for a little longer.
 ///
 /// Where nothing was counted there is nothing to leave, though inodes wait: they have had
 /// dropbehind pages, and others are dirty. Whoever has counted a page that the sum lacks asks after
 /// that.
 #[inline(always)]
-pub fn ended(wb: &impl Wb, budget: i64, written: Written) {
+pub fn ended(wb: &impl Wb, budget: i64, round: Ended) {
     let counted = budget > 0;
-    wb.set_stuck(counted && !written.progress);
-    if written.kept > 0 {
-        leave_rest(wb);
-    } else if counted && (budget > written.pages || wb.has_queue()) {
+    wb.set_stuck(counted && !round.progress);
+    if let Some(milliseconds) = round.again_ms {
+        leave_for(wb, milliseconds);
+    } else if counted && (budget > round.pages || wb.has_queue()) {
         leave(wb);
     }
 }
@@ -318,10 +317,10 @@ mod tests {
 
     const DELAY_MS: u32 = 20;
 
-    fn written(pages: i64) -> Written {
-        Written {
+    fn written(pages: i64) -> Ended {
+        Ended {
             pages,
-            kept: 0,
+            again_ms: None,
             progress: pages > 0,
         }
     }

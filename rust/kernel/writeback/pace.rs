@@ -13,7 +13,30 @@
 //! halved where what was written last came out in large writes before anybody had waited for as
 //! long, and doubled where they were small, which gathering for longer makes larger.
 //!
+//! Where the device's writes are so small that it is its requests that count, as those of random
+//! writers, more is let gather, and no more is given to it than it does in a while: what is in its
+//! queue gets no neighbours any more.
+//!
 //! Times are in milliseconds, pages are those of the page cache.
+
+/// A device's writes below this, in KiB, are its price: twice as many pages gather then, and it is
+/// not given more than it can do.
+pub const TINY_KIB: u64 = 32;
+
+/// A device with less to do than this is given more.
+pub const QUEUED_MS: u64 = 40;
+
+/// When it has to be given more it has this left to do: what a flusher may take to run.
+pub const SLACK_MS: u64 = 20;
+
+/// Less time than this, in microseconds, tells nothing of what a device can do.
+pub const TELLING_US: u64 = 5_000;
+
+/// ... in which it is given so many pages at least, if any.
+pub const LEAST_QUEUED: u32 = 32;
+
+/// For how long a device is left alone at most that has more to do than that.
+pub const BUSY_MS: u64 = 50;
 
 /// The pages that are written at once are what the device writes in this time, by the wb's own
 /// estimate, while the delay is the shortest of [`BOUNDS`].
@@ -24,7 +47,7 @@ pub const BANDWIDTH_MS: i64 = 32;
 pub struct Bounds {
     /// Pages that are left to wait at least, where memory is not short.
     pub least_pages: i64,
-    /// ... and at most.
+    /// ... and at most; twice as many where the device's writes are tiny.
     pub most_pages: i64,
     /// ... and, within the most, for each inode that was written to since the last round: or many
     /// writers would each have few pages in it.
@@ -98,7 +121,7 @@ pub fn request_kib(largest_kib: u64) -> u64 {
 ///
 /// // 32 writers of files of their own, with pages of 4 KiB, on a drive that writes 100 MB/s.
 /// let bounds = Bounds::with_pages(12);
-/// let pace = Pace { delay_ms: bounds.least_delay_ms };
+/// let pace = Pace { delay_ms: bounds.least_delay_ms, ..Pace::new(&bounds) };
 /// let at = pace.kick_at(&bounds, 25_000, 100_000);
 /// assert_eq!(at.with_inodes(&bounds, 1) << 12, 4 << 20);
 /// assert_eq!(at.with_inodes(&bounds, 32) << 12, 8 << 20);
@@ -119,11 +142,37 @@ impl KickAt {
     }
 }
 
+/// What may be given to a device now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// So many pages at most.
+    Pages(i64),
+    /// None: for so many milliseconds it has enough to do.
+    Busy(u32),
+}
+
+/// What a wb has had written since a moment, and what its device still has to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Pages that were written.
+    pub written: i64,
+    /// Pages under writeback.
+    pub under_way: i64,
+    /// How long that took, in microseconds.
+    pub elapsed_us: u64,
+}
+
 /// The pace of a wb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// For how long a dirty dropbehind page waits for others.
     pub delay_ms: u32,
+    /// What a write of the device had on average when that was looked at last, in KiB. Zero if it
+    /// never was.
+    pub average_kib: u32,
+    /// Pages that the device writes in [`QUEUED_MS`], if it was ever seen to have more of them than
+    /// that. Zero otherwise.
+    pub queued_pages: u32,
 }
 
 impl Pace {
@@ -131,6 +180,22 @@ impl Pace {
     pub fn new(bounds: &Bounds) -> Self {
         Self {
             delay_ms: bounds.most_delay_ms,
+            average_kib: 0,
+            queued_pages: 0,
+        }
+    }
+
+    /// Whether the device's writes are so small that their number is what they cost.
+    fn is_tiny(self) -> bool {
+        (1..TINY_KIB).contains(&self.average_kib.into())
+    }
+
+    fn with_average(self, device: DeviceWrites) -> Self {
+        let average = device.kib.checked_div(device.writes);
+        let number = |kib: u64| u32::try_from(kib.max(1)).unwrap_or(u32::MAX);
+        Self {
+            average_kib: average.map_or(self.average_kib, number),
+            ..self
         }
     }
 
@@ -157,7 +222,55 @@ impl Pace {
             delay_ms: delay_ms
                 .min(bounds.most_delay_ms)
                 .max(bounds.least_delay_ms),
+            ..self.with_average(device)
         }
+    }
+
+    /// What may be given to a device that has written `device` since it was looked at last, with
+    /// which the wb has had `progress`: `most` pages, or less where its writes are tiny.
+    pub fn room(
+        self,
+        device: DeviceWrites,
+        progress: impl FnOnce() -> Progress,
+        most: i64,
+    ) -> (Self, Room) {
+        let pace = self.with_average(device);
+        if !pace.is_tiny() {
+            return (self, Room::Pages(most));
+        }
+        let progress = progress();
+        let number = |pages: i64| u64::try_from(pages).unwrap_or(0);
+        let (written, under_way) = (number(progress.written), number(progress.under_way));
+        let elapsed_ms = progress.elapsed_us / 1000;
+        let drained_in = match under_way.saturating_mul(elapsed_ms).checked_div(written) {
+            Some(milliseconds) if progress.elapsed_us >= TELLING_US => milliseconds,
+            // What it could do when that was known last.
+            _ => under_way
+                .saturating_mul(QUEUED_MS)
+                .checked_div(self.queued_pages.into())
+                .unwrap_or(0),
+        };
+        if drained_in <= QUEUED_MS {
+            let known = i64::from(self.queued_pages.max(LEAST_QUEUED));
+            let pages = if self.queued_pages > 0 {
+                most.min(known)
+            } else {
+                most
+            };
+            return (self, Room::Pages(pages));
+        }
+        let queued_pages = match written.saturating_mul(QUEUED_MS).checked_div(elapsed_ms) {
+            Some(pages) if pages > 0 => u32::try_from(pages).unwrap_or(u32::MAX),
+            _ => self.queued_pages,
+        };
+        let pace = Self {
+            queued_pages,
+            ..self
+        };
+        (
+            pace,
+            Room::Busy((drained_in - SLACK_MS).min(BUSY_MS) as u32),
+        )
     }
 
     /// Where the next kick comes, on a device that writes `bandwidth` pages a second, with
@@ -165,11 +278,19 @@ impl Pace {
     /// for a kick.
     pub fn kick_at(self, bounds: &Bounds, bandwidth: u64, background: u64) -> KickAt {
         let pages = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let most = bounds.most_pages.min(pages(background / 4)).max(1);
+        let times = if self.is_tiny() { 2 } else { 1 };
+        let most = bounds
+            .most_pages
+            .saturating_mul(times)
+            .min(pages(background / 4))
+            .max(1);
         let at_once = (pages(bandwidth).saturating_mul(BANDWIDTH_MS) / 1000)
             .min(bounds.most_pages)
             .max(bounds.least_pages);
-        let grown = at_once.saturating_mul(self.delay_ms.into()) / i64::from(BOUNDS.least_delay_ms);
+        let grown = at_once
+            .saturating_mul(times)
+            .saturating_mul(self.delay_ms.into())
+            / i64::from(BOUNDS.least_delay_ms);
         KickAt {
             pages: grown.min(most),
             most,
@@ -182,6 +303,19 @@ mod tests {
     use super::*;
 
     const BACKGROUND: u64 = 100_000;
+
+    const SILENT: DeviceWrites = DeviceWrites {
+        writes: 0,
+        kib: 0,
+        largest_kib: 512,
+    };
+
+    fn waits(delay_ms: u32) -> Pace {
+        Pace {
+            delay_ms,
+            ..Pace::new(&BOUNDS)
+        }
+    }
 
     fn device(writes: u64, pages: u64) -> DeviceWrites {
         DeviceWrites {
@@ -271,13 +405,13 @@ mod tests {
     fn what_has_waited_for_as_long_is_no_reason_to_wait_for_less() {
         let pace = Pace::new(&BOUNDS);
         let large = device(10, 10 * 128);
-        assert_eq!(pace.after(&BOUNDS, large, false), pace);
+        assert_eq!(pace.after(&BOUNDS, large, false).delay_ms, 200);
         assert_eq!(pace.after(&BOUNDS, large, true).delay_ms, 100);
     }
 
     #[test]
     fn what_is_neither_keeps_it() {
-        let pace = Pace { delay_ms: 110 };
+        let pace = waits(110);
         assert_eq!(delay(pace, device(10, 10 * 96)), 110);
         assert_eq!(delay(pace, device(10, 10 * 111)), 110);
         assert_eq!(delay(pace, device(0, 0)), 110);
@@ -285,20 +419,20 @@ mod tests {
 
     #[test]
     fn a_device_of_small_writes_is_measured_by_its_own() {
-        let pace = Pace { delay_ms: 200 };
+        let pace = waits(200);
         let small = |pages: u64| DeviceWrites {
             writes: 10,
             kib: pages * 4,
             largest_kib: 32,
         };
-        assert_eq!(delay(Pace { delay_ms: 100 }, small(59)), 200);
+        assert_eq!(delay(waits(100), small(59)), 200);
         assert_eq!(delay(pace, small(60)), 200);
         assert_eq!(delay(pace, small(70)), 100);
     }
 
     #[test]
     fn the_faster_the_device_the_more_is_gathered() {
-        let pace = Pace { delay_ms: 100 };
+        let pace = waits(100);
         let pages = |bandwidth| pace.kick_at(&BOUNDS, bandwidth, BACKGROUND).pages;
         assert_eq!(pages(0), 1024);
         assert_eq!(pages(32_000), 1024);
@@ -308,15 +442,82 @@ mod tests {
 
     #[test]
     fn small_writes_gather_more() {
-        let pages = |delay_ms| Pace { delay_ms }.kick_at(&BOUNDS, 0, BACKGROUND).pages;
+        let pages = |delay_ms| waits(delay_ms).kick_at(&BOUNDS, 0, BACKGROUND).pages;
         assert_eq!(pages(100), 1024);
         assert_eq!(pages(150), 1536);
         assert_eq!(pages(200), 2048);
     }
 
     #[test]
+    fn tiny_writes_gather_twice_as_many() {
+        let after = |kib: u64| waits(100).after(&BOUNDS, device(100, kib * 25), false);
+        assert_eq!(after(31).average_kib, 31);
+        assert_eq!(after(31).kick_at(&BOUNDS, 0, BACKGROUND).pages, 4096);
+        assert_eq!(after(32).kick_at(&BOUNDS, 0, BACKGROUND).pages, 2048);
+        assert_eq!(after(31).after(&BOUNDS, device(0, 0), true).average_kib, 31);
+    }
+
+    const MOST: i64 = 1023;
+
+    /// What a device has room for of which so many writes are known, in 20 ms.
+    fn room(pace: Pace, device: DeviceWrites, written: i64, under_way: i64) -> (Pace, Room) {
+        let progress = Progress {
+            written,
+            under_way,
+            elapsed_us: 20_000,
+        };
+        pace.room(device, || progress, MOST)
+    }
+
+    #[test]
+    fn a_device_of_tiny_writes_is_not_given_more_than_it_can_do() {
+        let pace = |average_kib| Pace {
+            average_kib,
+            ..Pace::new(&BOUNDS)
+        };
+        let of =
+            |average_kib, written, under_way| room(pace(average_kib), SILENT, written, under_way).1;
+        // 3 pages a millisecond.
+        assert_eq!(of(5, 60, 120), Room::Pages(MOST));
+        assert_eq!(of(5, 60, 150), Room::Busy(30));
+        assert_eq!(of(5, 60, 1000), Room::Busy(50));
+        assert_eq!(of(0, 60, 1000), Room::Pages(MOST));
+        assert_eq!(of(32, 60, 1000), Room::Pages(MOST));
+        for (written, under_way) in [(0, 1000), (-1, 1000), (60, 0), (60, -1)] {
+            assert_eq!(of(5, written, under_way), Room::Pages(MOST));
+        }
+        // What it writes now counts, if it is known.
+        let now = |kib: u64| room(pace(100), device(10, kib * 10 / 4), 60, 150).1;
+        assert_eq!((now(16), now(64)), (Room::Busy(30), Room::Pages(MOST)));
+    }
+
+    #[test]
+    fn what_a_device_can_do_is_remembered() {
+        let pace = Pace {
+            average_kib: 5,
+            ..Pace::new(&BOUNDS)
+        };
+        let (pace, _) = room(pace, SILENT, 60, 1000);
+        assert_eq!(pace.queued_pages, 120);
+        assert_eq!(room(pace, SILENT, 0, 0), (pace, Room::Pages(120)));
+        assert_eq!(room(pace, SILENT, 0, 240), (pace, Room::Busy(50)));
+        let slow = Pace {
+            queued_pages: 1,
+            ..pace
+        };
+        assert_eq!(room(slow, SILENT, 0, 0).1, Room::Pages(32));
+        // Too soon to tell.
+        let soon = || Progress {
+            written: 1,
+            under_way: 100,
+            elapsed_us: 4_999,
+        };
+        assert_eq!(pace.room(SILENT, soon, MOST), (pace, Room::Pages(120)));
+    }
+
+    #[test]
     fn many_inodes_gather_more() {
-        let at = Pace { delay_ms: 100 }.kick_at(&BOUNDS, 0, BACKGROUND);
+        let at = waits(100).kick_at(&BOUNDS, 0, BACKGROUND);
         assert_eq!(at.with_inodes(&BOUNDS, 4), 1024);
         assert_eq!(at.with_inodes(&BOUNDS, 5), 1280);
         assert_eq!(at.with_inodes(&BOUNDS, u32::MAX), 2048);
@@ -324,7 +525,7 @@ mod tests {
 
     #[test]
     fn where_memory_is_short_less_waits() {
-        let at = Pace { delay_ms: 200 }.kick_at(&BOUNDS, u64::MAX, 40);
+        let at = waits(200).kick_at(&BOUNDS, u64::MAX, 40);
         assert_eq!((at.pages, at.with_inodes(&BOUNDS, 100)), (10, 10));
         assert_eq!(Pace::new(&BOUNDS).kick_at(&BOUNDS, 0, 0).pages, 1);
     }

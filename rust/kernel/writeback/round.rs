@@ -10,6 +10,7 @@
 //! - writes in portions, and ends after one if somebody else waits for the flusher;
 //! - writes whole requests of the device, where the time of what has gathered is up: what remains
 //!   waits for a little longer;
+//! - leaves a device alone that has enough to do with small writes;
 //! - leaves alone what others have queued, and, beside work for `sync()`, what that has to write:
 //!   an inode whose time changes before the sync has come to it would be missed;
 //! - holds the lock of the lists for [`INODES`] inodes and [`LOOKS`] pages of each at a time.
@@ -17,6 +18,8 @@
 //! What it leaves is tried again: soon, or at leisure if nothing of it could be written.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
+
+use super::pace::Room;
 
 /// Pages of `1 << page_shift` bytes that are written before a round looks who waits. C adds 4 MiB
 /// to what is to be written of an inode, and rounds down to a multiple: one more page would make
@@ -81,6 +84,28 @@ pub struct Written {
     pub progress: bool,
 }
 
+/// What is written at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Portion {
+    /// Pages, those that are kept among them. What is begun of an inode may be more.
+    pub pages: i64,
+    /// Of an inode that has whole requests, no less is written.
+    pub whole: bool,
+    /// Of no inode is more written than `pages`.
+    pub strict: bool,
+}
+
+/// What has become of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Pages that were written.
+    pub pages: i64,
+    /// In how many milliseconds there is to be another one for what was left on purpose.
+    pub again_ms: Option<u32>,
+    /// Whether anything was written, or the next one may write what this one has not come to.
+    pub progress: bool,
+}
+
 /// The lists of a wb, locked.
 pub trait Lists {
     /// Sets aside what other work has queued. It keeps its order.
@@ -99,10 +124,9 @@ pub trait Lists {
     /// Leaves the next inode to the sync, which has to write it.
     fn hand_over_next(&mut self);
 
-    /// Writes what is queued: `pages` of it, those that are kept among them, and at least one portion
-    /// of an inode, or the [`Chunk`] of one that has `whole` requests. Unlocks the lists meanwhile.
-    /// What is still dirty afterwards is at the end of the list where it belongs.
-    fn write(&mut self, pages: i64, whole: bool) -> Written;
+    /// Writes what is queued, and unlocks the lists meanwhile. What is still dirty afterwards is at
+    /// the end of the list where it belongs.
+    fn write(&mut self, portion: Portion) -> Written;
 
     /// Puts what is queued and was not reached back to the front, in its order.
     fn unqueue(&mut self);
@@ -123,6 +147,9 @@ pub trait Flusher {
 
     /// Whether somebody has queued work.
     fn others_wait(&self) -> bool;
+
+    /// What may be given to the device: a portion, or less.
+    fn room(&mut self) -> Room;
 }
 
 /// What a round is for, by what it may do.
@@ -215,19 +242,30 @@ fn queue(lists: &mut impl Lists) -> Queued {
 }
 
 /// Writes `budget` pages of the inodes that have dirty dropbehind pages: the exact count when the
-/// round begins, so that a writer who goes on does not keep the flusher. Returns how many it has
-/// written, and whether that was any, or the next one may write what this one has not come to.
+/// round begins, so that a writer who goes on does not keep the flusher.
 ///
 /// With a budget of nothing it only releases inodes that have nothing to be written.
-pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Written {
+pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ended {
     let mut left = budget.max(0);
-    let mut all = Written {
+    let mut ended = Ended {
         pages: 0,
-        kept: 0,
+        again_ms: None,
         progress: false,
     };
     let mut fruitless = 0;
     loop {
+        let mut portion = F::PORTION;
+        // A page that waits beside others waits for one portion in any case.
+        if left > 0 && purpose != Purpose::Beside {
+            match flusher.room() {
+                Room::Pages(pages) => portion = pages,
+                Room::Busy(milliseconds) => {
+                    ended.again_ms = Some(milliseconds);
+                    ended.progress = true;
+                    return ended;
+                }
+            }
+        }
         let mut lists = flusher.lock_lists();
         lists.park();
         let queued = queue(&mut lists);
@@ -235,10 +273,16 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Writ
         if queued.some {
             progress = left > 0;
             if progress {
-                let written = lists.write(left.min(F::PORTION), purpose == Purpose::Deadline);
-                all.pages = all.pages.saturating_add(written.pages);
-                all.kept = all.kept.saturating_add(written.kept);
-                left = left.saturating_sub(written.pages).saturating_sub(written.kept);
+                let written = lists.write(Portion {
+                    pages: left.min(portion),
+                    whole: purpose == Purpose::Deadline,
+                    strict: portion < left.min(F::PORTION),
+                });
+                ended.pages = ended.pages.saturating_add(written.pages);
+                left = left.saturating_sub(written.pages.saturating_add(written.kept));
+                if written.kept > 0 {
+                    ended.again_ms = Some(REST_MS);
+                }
                 progress = written.progress;
             }
             lists.unqueue();
@@ -251,8 +295,8 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Writ
             || purpose == Purpose::Beside
             || flusher.others_wait()
         {
-            all.progress = all.pages > 0 || queued.more && fruitless < FRUITLESS;
-            return all;
+            ended.progress = ended.pages > 0 || queued.more && fruitless < FRUITLESS;
+            return ended;
         }
     }
 }

@@ -9,7 +9,10 @@ use super::machine::{Machine, Policy, BACKGROUND};
 use super::wb::MS;
 use std::collections::VecDeque;
 use writeback::kick::{consume, ended, rest};
-use writeback::round::{chunk, portion, round, Flusher, Has, Lists, Next, Purpose, Written};
+use writeback::pace::Room;
+use writeback::round::{
+    chunk, portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written,
+};
 
 /// What it takes to wake it and to look at its lists, to begin with an inode, which has to get its
 /// blocks, to submit a page, and to submit a request.
@@ -109,9 +112,10 @@ impl Running {
         if let Some(asked) = consume(&self.machine.wb) {
             let budget = asked.pages;
             self.machine.look(asked.why);
-            let written = round(self, budget, asked.why.purpose(Purpose::Alone));
+            let done = round(self, budget, asked.why.purpose(Purpose::Alone));
             self.unplug();
-            ended(&self.machine.wb, budget, written);
+            ended(&self.machine.wb, budget, done);
+            self.machine.look_at_wb();
         }
         if let Some(milliseconds) = rest(&self.machine.wb) {
             self.machine.arm(milliseconds);
@@ -238,6 +242,10 @@ impl Flusher for Running {
     fn others_wait(&self) -> bool {
         false
     }
+
+    fn room(&mut self) -> Room {
+        self.machine.room(Self::PORTION)
+    }
 }
 
 impl Lists for &mut Running {
@@ -267,14 +275,23 @@ impl Lists for &mut Running {
         unreachable!("there is no other work");
     }
 
-    fn write(&mut self, pages: i64, whole: bool) -> Written {
+    fn write(&mut self, portion: Portion) -> Written {
+        let Portion {
+            pages,
+            whole,
+            strict,
+        } = portion;
         let mut left = pages;
         let mut kept = 0;
         while left > 0 {
             let Some(file) = self.io.pop_front() else {
                 break;
             };
-            let mut most = (left + CHUNK) / CHUNK * CHUNK;
+            let mut most = if strict {
+                pages
+            } else {
+                (left + CHUNK) / CHUNK * CHUNK
+            };
             if whole {
                 let chunk = chunk(most, self.machine.cached(file), Drive::LARGEST as i64);
                 most = chunk.pages;

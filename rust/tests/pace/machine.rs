@@ -13,7 +13,7 @@ use super::wb::{Wb, MS};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use writeback::kick::{ask, kick, Run, Why};
-use writeback::pace::{Bounds, DeviceWrites, KickAt, Pace};
+use writeback::pace::{Bounds, DeviceWrites, KickAt, Pace, Progress, Room};
 
 /// For how long a task has the CPU when others want it.
 const TURN: u64 = 50_000;
@@ -111,6 +111,8 @@ pub(crate) struct Machine {
     inodes: u32,
     /// What the drive had written when the wb looked last.
     looked: (u64, u64),
+    /// When the wb itself was looked at, and what it had had written then.
+    looked_at_wb: (u64, u64),
     writers: Vec<VecDeque<Step>>,
     /// Writers that wait for their file to be on the drive.
     syncing: Vec<(usize, usize)>,
@@ -149,6 +151,7 @@ impl Machine {
             kick_at: pace.kick_at(&bounds, bandwidth, BACKGROUND as u64),
             inodes: 0,
             looked: (0, 0),
+            looked_at_wb: (0, 0),
             writers: load.writers.clone(),
             syncing: Vec::new(),
             running: load.writers.len(),
@@ -320,18 +323,48 @@ impl Machine {
     /// The flusher looks at what the drive has written, and sets the pace by it.
     pub(crate) fn look(&mut self, why: Why) {
         let bounds = self.policy.bounds();
-        let device = DeviceWrites {
-            writes: self.drive.writes - self.looked.0,
-            kib: (self.drive.pages - self.looked.1) * (PAGE >> 10),
-            largest_kib: Drive::LARGEST * (PAGE >> 10),
-        };
+        let device = self.device();
         self.looked = (self.drive.writes, self.drive.pages);
+        if self.pages_under_way == 0 {
+            self.look_at_wb();
+        }
         self.pace = self.pace.after(&bounds, device, why == Why::Size);
         self.kick_at = self
             .pace
             .kick_at(&bounds, self.bandwidth, BACKGROUND as u64);
         self.inodes = 0;
         self.publish();
+    }
+
+    /// What the drive has written since the wb looked.
+    fn device(&self) -> DeviceWrites {
+        DeviceWrites {
+            writes: self.drive.writes - self.looked.0,
+            kib: (self.drive.pages - self.looked.1) * (PAGE >> 10),
+            largest_kib: Drive::LARGEST * (PAGE >> 10),
+        }
+    }
+
+    /// Has the wb's progress begin now.
+    pub(crate) fn look_at_wb(&mut self) {
+        self.looked_at_wb = (self.now(), self.drive.pages);
+    }
+
+    /// What may be given to the drive.
+    pub(crate) fn room(&mut self, most: i64) -> Room {
+        let (then, pages) = self.looked_at_wb;
+        let progress = Progress {
+            written: (self.drive.pages - pages) as i64,
+            under_way: self.pages_under_way,
+            elapsed_us: (self.now() - then) / 1000,
+        };
+        let (pace, room) = self.pace.room(self.device(), || progress, most);
+        self.pace = pace;
+        if let Room::Busy(_) = room {
+            let there = self.wb.dirty.get();
+            self.wb.kick_at.set(self.kick_at.pages + there);
+        }
+        room
     }
 
     /// The pages that a file has in the page cache.

@@ -57,7 +57,7 @@ class Machine:
     cpus: int = 2
     size: str = "2G"
     """of an emulated drive"""
-    size_in_memory: str = "448M"
+    size_in_memory: str = "512M"
     interval: float = 0.1
     """seconds between samples"""
 
