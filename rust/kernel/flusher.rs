@@ -36,6 +36,7 @@ use crate::{
     },
     types::NotThreadSafe,
     wb_pace::{
+        DiskWrites,
         WbPace,
         PORTION, //
     },
@@ -180,8 +181,19 @@ impl<'a> Flusher<'a> {
 
     /// Sets that by what the device has written: a round begins, for this.
     pub fn adapt(&self, asked: Request) {
-        // SAFETY: By the type invariants this is the flusher's context.
-        unsafe { self.pace().adapt(asked) };
+        // SAFETY: The wb is live, and this its flusher's context, without a lock.
+        let background = unsafe { bindings::rust_wb_background(self.wb.as_raw()) };
+        self.pace()
+            .adapt(asked, self.disk_writes(), background as u64);
+    }
+
+    /// What its disk has written. None if it is no disk.
+    fn disk_writes(&self) -> Option<DiskWrites> {
+        let mut disk = MaybeUninit::uninit();
+        // SAFETY: The wb is live, and this its flusher's context, so that the device is not gone.
+        let known = unsafe { bindings::wb_disk_writes(self.wb.as_raw(), disk.as_mut_ptr()) };
+        // SAFETY: C has filled it, if it knows the disk.
+        known.then(|| unsafe { disk.assume_init() })
     }
 
     /// Has the flusher run again in `milliseconds`, if there are any. Nothing that is due earlier
@@ -251,8 +263,7 @@ impl round::Flusher for Flusher<'_> {
 
     #[inline]
     fn room(&mut self) -> Room {
-        // SAFETY: By the type invariants this is the flusher's context.
-        unsafe { self.pace().room() }
+        self.pace().room(self.disk_writes())
     }
 }
 

@@ -37,9 +37,9 @@ use crate::{
             Why, //
         },
         pace::{
+            request_kib,
             Bounds,
             DeviceWrites,
-            request_kib,
             KickAt,
             Pace,
             Progress,
@@ -54,15 +54,15 @@ use crate::{
     }, //
 };
 use core::{
-    mem::{
-        offset_of,
-        MaybeUninit, //
-    },
+    mem::offset_of,
     ptr, //
 };
 
 /// What wbs are kept within at first.
 const BOUNDS: Bounds = Bounds::with_pages(PAGE_SHIFT as u32);
+
+/// What a disk has written since it is there.
+pub(crate) type DiskWrites = bindings::rust_disk_writes;
 
 /// Pages that are written at a time.
 pub(crate) const PORTION: i64 = portion(PAGE_SHIFT as u32);
@@ -345,15 +345,12 @@ impl<'a> WbPace<'a> {
         }
     }
 
-    /// What may be given to the device: a portion, or less. If it is nothing, as many pages as make
-    /// a kick are let gather besides those that there are.
+    /// What may be given to a disk that has written this: a portion, or less. If it is nothing, as
+    /// many pages as make a kick are let gather besides those that there are.
     ///
-    /// # Safety
-    ///
-    /// In the context of the wb's flusher.
-    pub(crate) unsafe fn room(self) -> Room {
-        // SAFETY: The caller promises the context.
-        let device = unsafe { self.device(false) }.unwrap_or(NO_WRITES);
+    /// Context: the wb's flusher.
+    pub(crate) fn room(self, disk: Option<DiskWrites>) -> Room {
+        let device = self.since_look(disk);
         let (pace, room) = self.pace().room(device, || self.progress(), PORTION);
         if let Room::Busy(_) = room {
             self.fields().queued.store(pace.queued_pages, Relaxed);
@@ -371,16 +368,14 @@ impl<'a> WbPace<'a> {
         }
     }
 
-    /// Looks at what the device has written, and at what memory there is, and sets the pace by
-    /// that.
+    /// A round begins for what was `asked`: sets the pace by what the wb's disk has written, on a
+    /// machine whose background writeback begins at `background` pages.
     ///
-    /// # Safety
-    ///
-    /// In the context of the wb's flusher.
-    pub(crate) unsafe fn adapt(self, asked: Request) {
+    /// Context: the wb's flusher.
+    pub(crate) fn adapt(self, asked: Request, disk: Option<DiskWrites>, background: u64) {
         let bounds = bounds();
-        // SAFETY: The caller promises the context.
-        let device = unsafe { self.device(true) }.unwrap_or(NO_WRITES);
+        let device = self.since_look(disk);
+        self.look_at(disk);
         // A time in which there was nothing to do does not tell what the device can do.
         if self.0.stat_sum(WbStat::Writeback) <= 0 {
             self.look_at_wb();
@@ -392,43 +387,39 @@ impl<'a> WbPace<'a> {
         // any time.
         let bandwidth =
             unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
-        // SAFETY: The wb is live, and the caller promises its flusher's context, without a lock.
-        let background = unsafe { bindings::rust_wb_background(self.0.as_raw()) };
         self.set_kick_at(
-            pace.kick_at(&bounds, bandwidth as u64, background as u64),
+            pace.kick_at(&bounds, bandwidth as u64, background),
             asked.pages.saturating_sub(self.0.about_dirty()),
         );
     }
 
-    /// What the device has written since it was looked at. None if it is no disk, or never was.
-    ///
-    /// # Safety
-    ///
-    /// In the context of the wb's flusher.
-    unsafe fn device(self, looks: bool) -> Option<DeviceWrites> {
-        let mut disk = MaybeUninit::uninit();
-        // SAFETY: The wb is live, and the caller promises the flusher's context.
-        if !unsafe { bindings::wb_disk_writes(self.0.as_raw(), disk.as_mut_ptr()) } {
-            return None;
+    /// What the device has written since it was looked at. Nothing if it is no disk, or never was:
+    /// what it had written before is nobody's measure.
+    fn since_look(self, disk: Option<DiskWrites>) -> DeviceWrites {
+        let writes = self.fields().writes.load(Relaxed);
+        let sectors = self.fields().sectors.load(Relaxed);
+        match disk {
+            Some(disk) if writes != 0 => DeviceWrites {
+                writes: disk.writes.wrapping_sub(writes) as u64,
+                kib: (disk.sectors.wrapping_sub(sectors) / SECTORS_IN_KIB) as u64,
+                largest_kib: largest_kib(disk),
+            },
+            _ => NO_WRITES,
         }
-        // SAFETY: C has filled it.
-        let disk = unsafe { disk.assume_init() };
-        let fields = self.fields();
-        let before = (fields.writes.load(Relaxed), fields.sectors.load(Relaxed));
-        let largest_kib = (disk.largest as usize / SECTORS_IN_KIB) as u64;
-        if looks {
-            fields.writes.store(disk.writes, Relaxed);
-            fields.sectors.store(disk.sectors, Relaxed);
-            let request = request_kib(largest_kib) / KIB;
-            fields.request.store(request as u32, Relaxed);
-        }
-        // What it has written before it was looked at is nobody's measure.
-        (before.0 != 0).then(|| DeviceWrites {
-            writes: disk.writes.wrapping_sub(before.0) as u64,
-            kib: (disk.sectors.wrapping_sub(before.1) / SECTORS_IN_KIB) as u64,
-            largest_kib,
-        })
     }
+
+    fn look_at(self, disk: Option<DiskWrites>) {
+        if let Some(disk) = disk {
+            self.fields().writes.store(disk.writes, Relaxed);
+            self.fields().sectors.store(disk.sectors, Relaxed);
+            let request = request_kib(largest_kib(disk)) / KIB;
+            self.fields().request.store(request as u32, Relaxed);
+        }
+    }
+}
+
+fn largest_kib(disk: DiskWrites) -> u64 {
+    (disk.largest as usize / SECTORS_IN_KIB) as u64
 }
 
 impl BdiWriteback {

@@ -367,8 +367,7 @@ proptest! {
         let at = pace.kick_at(&bounds, bandwidth, background);
         let quarter = i64::try_from(background / 4).unwrap();
         let tiny = (1..TINY_KIB).contains(&u64::from(pace.average_kib));
-        let most = bounds.most_pages << i64::from(tiny);
-        let most = most.min(quarter).max(1);
+        let most = bounds.most_pages.min(quarter).max(1);
         prop_assert_eq!(at.most, most);
         for pages in [at.pages, at.with_inodes(&bounds, inodes)] {
             prop_assert!((bounds.least_pages.min(most)..=most).contains(&pages));

@@ -14,12 +14,12 @@
 //! long, and doubled where they were small, which gathering for longer makes larger.
 //!
 //! Where the device's writes are so small that it is its requests that count, as those of random
-//! writers, more is let gather, and no more is given to it than it does in a while: what is in its
-//! queue gets no neighbours any more.
+//! writers, no more is given to it than it does in a while: what is in its queue gets no neighbours
+//! any more.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
-/// A device's writes below this, in KiB, are its price: twice as many pages gather then, and it is
+/// Where a device's writes have less than this, in KiB, their number is what they cost, and it is
 /// not given more than it can do.
 pub const TINY_KIB: u64 = 32;
 
@@ -47,7 +47,7 @@ pub const BANDWIDTH_MS: i64 = 32;
 pub struct Bounds {
     /// Pages that are left to wait at least, where memory is not short.
     pub least_pages: i64,
-    /// ... and at most; twice as many where the device's writes are tiny.
+    /// ... and at most.
     pub most_pages: i64,
     /// ... and, within the most, for each inode that was written to since the last round: or many
     /// writers would each have few pages in it.
@@ -278,19 +278,11 @@ impl Pace {
     /// for a kick.
     pub fn kick_at(self, bounds: &Bounds, bandwidth: u64, background: u64) -> KickAt {
         let pages = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let times = if self.is_tiny() { 2 } else { 1 };
-        let most = bounds
-            .most_pages
-            .saturating_mul(times)
-            .min(pages(background / 4))
-            .max(1);
+        let most = bounds.most_pages.min(pages(background / 4)).max(1);
         let at_once = (pages(bandwidth).saturating_mul(BANDWIDTH_MS) / 1000)
             .min(bounds.most_pages)
             .max(bounds.least_pages);
-        let grown = at_once
-            .saturating_mul(times)
-            .saturating_mul(self.delay_ms.into())
-            / i64::from(BOUNDS.least_delay_ms);
+        let grown = at_once.saturating_mul(self.delay_ms.into()) / i64::from(BOUNDS.least_delay_ms);
         KickAt {
             pages: grown.min(most),
             most,
@@ -449,12 +441,10 @@ mod tests {
     }
 
     #[test]
-    fn tiny_writes_gather_twice_as_many() {
-        let after = |kib: u64| waits(100).after(&BOUNDS, device(100, kib * 25), false);
-        assert_eq!(after(31).average_kib, 31);
-        assert_eq!(after(31).kick_at(&BOUNDS, 0, BACKGROUND).pages, 4096);
-        assert_eq!(after(32).kick_at(&BOUNDS, 0, BACKGROUND).pages, 2048);
-        assert_eq!(after(31).after(&BOUNDS, device(0, 0), true).average_kib, 31);
+    fn the_average_is_kept_while_nothing_is_written() {
+        let pace = waits(100).after(&BOUNDS, device(100, 31 * 25), false);
+        assert_eq!(pace.average_kib, 31);
+        assert_eq!(pace.after(&BOUNDS, device(0, 0), true).average_kib, 31);
     }
 
     const MOST: i64 = 1023;
