@@ -37,6 +37,11 @@ pub(super) fn has_flusher() -> bool {
     active().has_flusher
 }
 
+/// Whether it is the default, whose writers let pages gather.
+pub(super) fn is_default() -> bool {
+    ACTIVE.load(Relaxed) == 0
+}
+
 /// Has the active policy see to the `count` bytes in front of `end`, which a `RWF_DONTCACHE` write
 /// has put into `mapping`.
 ///

@@ -49,12 +49,17 @@ fn serve(flusher: Flusher<'_>, purpose: Purpose) -> i64 {
 fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose) -> i64 {
     let wb = flusher.wb();
     let Request { pages: budget, why } = asked;
-    let purpose = why.purpose(purpose);
+    let purpose = if policy::is_default() {
+        why.purpose(purpose)
+    } else {
+        purpose
+    };
     flusher.set_reason(why);
     flusher.adapt(asked);
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
-    flusher.pace().note_served();
-    if policy::has_flusher() {
+    let alone = written.pages == 0 && written.again_ms.is_some();
+    flusher.pace().note_served(!alone);
+    if policy::has_flusher() || written.again_ms.is_some() {
         ended(wb, budget, written);
     }
     written.pages
@@ -126,27 +131,39 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     flusher.run_again_within(again.map(|ms| if ms == 0 { pause() } else { ms }));
 }
 
-/// How many pages of the inode of `mapping` are written for a round: `most`, or less. What is kept of it is taken from the pages that are to be written
-/// altogether, `nr_pages`.
+/// How many pages of the inode of `mapping` are written for a round: `most`, or less.
 ///
 /// # Safety
 ///
-/// `wb` must point at a live wb, `mapping` at a live page cache and `nr_pages` at a number of the
-/// caller's. The context must be that of the wb's flusher, which is about to write that inode.
+/// `wb` must point at a live wb and `mapping` at a live page cache. The context must be that of the
+/// wb's flusher, which is about to write that inode.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_chunk(
     wb: *mut bindings::bdi_writeback,
     mapping: *mut bindings::address_space,
     most: c_long,
-    nr_pages: *mut c_long,
 ) -> c_long {
     // SAFETY: The caller promises a live wb and page cache.
     let (wb, cache) = unsafe { (BdiWriteback::from_raw(wb), AddressSpace::from_raw(mapping)) };
-    let chunk = WbPace::of(wb).chunk(most as i64, cache.nr_pages());
-    // SAFETY: The caller promises a number of its own.
-    let nr_pages = unsafe { &mut *nr_pages };
-    *nr_pages = nr_pages.saturating_sub(chunk.kept as c_long);
-    chunk.pages as c_long
+    WbPace::of(wb).chunk(most as i64, cache.nr_pages()) as c_long
+}
+
+/// How many pages of the inode of `mapping` a round leaves on purpose, which was to have `chunk` of
+/// them written, and of these has `unwritten`.
+///
+/// # Safety
+///
+/// As for [`rust_dontcache_chunk`], once the inode is written.
+#[export]
+pub unsafe extern "C" fn rust_dontcache_kept(
+    wb: *mut bindings::bdi_writeback,
+    mapping: *mut bindings::address_space,
+    chunk: c_long,
+    unwritten: c_long,
+) -> c_long {
+    // SAFETY: The caller promises a live wb and page cache.
+    let (wb, cache) = unsafe { (BdiWriteback::from_raw(wb), AddressSpace::from_raw(mapping)) };
+    WbPace::of(wb).keep(chunk as i64, unwritten as i64, cache.nr_pages()) as c_long
 }
 
 /// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of

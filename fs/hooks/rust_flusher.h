@@ -45,14 +45,30 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
 	return progress;
 }
 
+static bool rust_is_round(struct wb_writeback_work *work)
+{
+	return rust_writeback_active() &&
+	       work->reason >= WB_REASON_DONTCACHE &&
+	       work->reason <= WB_REASON_DONTCACHE_SYNC;
+}
+
 /* How many pages of @inode are written at a time: at most @most. */
 static long rust_chunk(struct wb_writeback_work *work, struct bdi_writeback *wb,
 		       struct inode *inode, long most)
 {
-	if (!rust_writeback_active() || work->reason < WB_REASON_DONTCACHE ||
-	    work->reason > WB_REASON_DONTCACHE_SYNC)
+	if (!rust_is_round(work))
 		return most;
-	return rust_dontcache_chunk(wb, &inode->i_data, most, &work->nr_pages);
+	return rust_dontcache_chunk(wb, &inode->i_data, most);
+}
+
+/* What was kept of @inode, of @chunk pages, is as good as written for @work. */
+static void rust_chunk_written(struct wb_writeback_work *work,
+			       struct bdi_writeback *wb, struct inode *inode,
+			       long chunk, long unwritten)
+{
+	if (rust_is_round(work))
+		work->nr_pages -= rust_dontcache_kept(wb, &inode->i_data, chunk,
+						      unwritten);
 }
 
 /* @inode is about to get into another list: whether it was kept in b_dontcache. */
@@ -91,6 +107,12 @@ static long rust_chunk(struct wb_writeback_work *work, struct bdi_writeback *wb,
 		       struct inode *inode, long most)
 {
 	return most;
+}
+
+static void rust_chunk_written(struct wb_writeback_work *work,
+			       struct bdi_writeback *wb, struct inode *inode,
+			       long chunk, long unwritten)
+{
 }
 
 static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)

@@ -23,8 +23,10 @@ void rust_dontcache_flush_beside(struct bdi_writeback *wb,
 				 unsigned long dirtied_before);
 void rust_dontcache_rest(struct bdi_writeback *wb);
 long rust_dontcache_chunk(struct bdi_writeback *wb,
-			  struct address_space *mapping, long most,
-			  long *nr_pages);
+			  struct address_space *mapping, long most);
+long rust_dontcache_kept(struct bdi_writeback *wb,
+			 struct address_space *mapping, long chunk,
+			 long unwritten);
 int rust_dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 			 unsigned long dirtied_before);
 bool rust_dontcache_keeps(struct address_space *mapping,

@@ -190,10 +190,12 @@ impl<'a> Flusher<'a> {
     /// What its disk has written. None if it is no disk.
     fn disk_writes(&self) -> Option<DiskWrites> {
         let mut disk = MaybeUninit::uninit();
-        // SAFETY: The wb is live, and this its flusher's context, so that the device is not gone.
-        let known = unsafe { bindings::wb_disk_writes(self.wb.as_raw(), disk.as_mut_ptr()) };
-        // SAFETY: C has filled it, if it knows the disk.
-        known.then(|| unsafe { disk.assume_init() })
+        // SAFETY: The wb is live, and this its flusher's context, so that the device is not gone. C
+        // has filled the number if it says so.
+        unsafe {
+            bindings::wb_disk_writes(self.wb.as_raw(), disk.as_mut_ptr())
+                .then(|| disk.assume_init())
+        }
     }
 
     /// Has the flusher run again in `milliseconds`, if there are any. Nothing that is due earlier
@@ -262,8 +264,8 @@ impl round::Flusher for Flusher<'_> {
     }
 
     #[inline]
-    fn room(&mut self) -> Room {
-        self.pace().room(self.disk_writes())
+    fn room(&mut self, first: bool) -> Room {
+        self.pace().room(self.disk_writes(), first)
     }
 }
 

@@ -47,8 +47,8 @@ use crate::{
         },
         round::{
             chunk,
+            kept,
             portion,
-            Chunk,
             Portion, //
         }, //
     }, //
@@ -285,22 +285,19 @@ impl<'a> WbPace<'a> {
         after(self.fields().served.load(Relaxed), then)
     }
 
-    /// Notes that a round has ended.
+    /// Notes that a round has ended, if it has not left the device alone for all of it.
     #[inline]
-    pub fn note_served(self) {
-        self.fields().served.store(jiffies(), Relaxed);
+    pub fn note_served(self, written: bool) {
+        if written {
+            self.fields().served.store(jiffies(), Relaxed);
+        }
         self.look_at_wb();
     }
 
     /// The flusher is about to write this.
     #[inline]
     pub(crate) fn begin_writing(self, portion: Portion) {
-        let most = if portion.strict {
-            portion.pages
-        } else {
-            i64::MAX
-        };
-        self.fields().portion.store(most, Relaxed);
+        self.fields().portion.store(portion.most, Relaxed);
         let request = if portion.whole {
             self.fields().request.load(Relaxed)
         } else {
@@ -311,15 +308,24 @@ impl<'a> WbPace<'a> {
     }
 
     /// How many pages of an inode are written, of which `cached` are in the page cache: `most`, or
-    /// less. Remembers what is kept.
+    /// less.
     ///
     /// Context: the wb's flusher, while it writes.
-    pub fn chunk(self, most: i64, cached: i64) -> Chunk {
+    pub fn chunk(self, most: i64, cached: i64) -> i64 {
         let most = most.min(self.fields().portion.load(Relaxed));
-        let chunk = chunk(most, cached, self.fields().whole.load(Relaxed).into());
-        let kept = self.kept().saturating_add(chunk.kept);
-        self.fields().kept.store(kept, Relaxed);
-        chunk
+        chunk(most, cached, self.fields().whole.load(Relaxed).into()).pages
+    }
+
+    /// Notes how many pages of an inode were kept that was to have `chunk` of its `cached` pages
+    /// written, and of these has `unwritten`. Returns how many.
+    ///
+    /// Context: as above.
+    pub fn keep(self, chunk: i64, unwritten: i64, cached: i64) -> i64 {
+        let request = self.fields().whole.load(Relaxed);
+        let kept = kept(chunk, unwritten, cached, request.into());
+        let all = self.kept().saturating_add(kept);
+        self.fields().kept.store(all, Relaxed);
+        kept
     }
 
     /// How many pages were left since it began.
@@ -349,14 +355,20 @@ impl<'a> WbPace<'a> {
     /// many pages as make a kick are let gather besides those that there are.
     ///
     /// Context: the wb's flusher.
-    pub(crate) fn room(self, disk: Option<DiskWrites>) -> Room {
+    pub(crate) fn room(self, disk: Option<DiskWrites>, first: bool) -> Room {
         let device = self.since_look(disk);
         let (pace, room) = self.pace().room(device, || self.progress(), PORTION);
-        if let Room::Busy(_) = room {
-            self.fields().queued.store(pace.queued_pages, Relaxed);
-            let pages = self.fields().kick_at.load(Relaxed);
-            self.publish(pages.saturating_add(self.0.about_dirty()), 0);
+        let Room::Busy(_) = room else {
+            return room;
+        };
+        self.fields().queued.store(pace.queued_pages, Relaxed);
+        if first && self.rested_ms() >= self.delay_ms().into() {
+            return Room::Pages(PORTION);
         }
+        // Inodes that are listed meanwhile have it published anew.
+        let uncounted = self.0.about_dirty().saturating_neg();
+        self.fields().uncounted.store(uncounted, Relaxed);
+        self.publish(self.fields().kick_at.load(Relaxed), uncounted);
         room
     }
 
@@ -377,19 +389,29 @@ impl<'a> WbPace<'a> {
         let device = self.since_look(disk);
         self.look_at(disk);
         // A time in which there was nothing to do does not tell what the device can do.
-        if self.0.stat_sum(WbStat::Writeback) <= 0 {
+        let under_way = self.0.stat_sum(WbStat::Writeback);
+        let mut pace = self.pace();
+        if under_way <= 0 || self.fields().looked.load(Relaxed) == 0 {
             self.look_at_wb();
+            pace = pace.after_idling();
+            self.fields().queued.store(pace.queued_pages, Relaxed);
         }
-        let pace = self.pace().after(&bounds, device, asked.why == Why::Size);
+        pace = pace.after(&bounds, device, asked.why == Why::Size);
         self.fields().delay.store(pace.delay_ms, Relaxed);
         self.fields().average.store(pace.average_kib, Relaxed);
         // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at
         // any time.
         let bandwidth =
             unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
+        let counted = self.0.about_dirty();
+        let uncounted = if pace.may_be_busy(under_way) {
+            counted.saturating_neg()
+        } else {
+            asked.pages.saturating_sub(counted)
+        };
         self.set_kick_at(
             pace.kick_at(&bounds, bandwidth as u64, background),
-            asked.pages.saturating_sub(self.0.about_dirty()),
+            uncounted,
         );
     }
 

@@ -188,7 +188,7 @@ impl Flusher for Running {
         false
     }
 
-    fn room(&mut self) -> Room {
+    fn room(&mut self, _first: bool) -> Room {
         Room::Pages(Self::PORTION)
     }
 }

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::pace::Room;
 use writeback::round::{
-    chunk, portion, round, During, Flusher, Has, Lists, Next, Portion, Purpose, Written, FRUITLESS,
-    INODES, LOOKS, REST_MS,
+    chunk, kept, portion, round, During, Flusher, Has, Lists, Next, Portion, Purpose, Written,
+    FRUITLESS, INODES, LOOKS, REST_MS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,8 @@ struct Wb {
     work_comes: Option<usize>,
     /// After so many writes the device has enough to do.
     busy_from: Option<usize>,
+    /// Pages that the device has room for, if not for a portion.
+    room: Option<i64>,
 }
 
 impl Flusher for Wb {
@@ -72,10 +74,10 @@ impl Flusher for Wb {
         self.works > 0
     }
 
-    fn room(&mut self) -> Room {
+    fn room(&mut self, _first: bool) -> Room {
         match self.busy_from {
             Some(writes) if self.writes >= writes => Room::Busy(BUSY_FOR),
-            _ => Room::Pages(PORTION),
+            _ => Room::Pages(self.room.unwrap_or(PORTION)),
         }
     }
 }
@@ -132,11 +134,16 @@ impl Lists for &mut Wb {
         self.more_io.push_front(inode);
     }
 
-    fn write(&mut self, Portion { pages, whole, .. }: Portion) -> Written {
+    fn write(&mut self, Portion { pages, most, whole }: Portion) -> Written {
+        assert_eq!(
+            most,
+            self.room.unwrap_or(i64::MAX),
+            "C writes as much as it likes"
+        );
         self.sure = 0;
         self.looks = 0;
         self.largest_write = self.largest_write.max(pages);
-        let (mut left, mut kept) = (pages, 0);
+        let (mut left, mut all_kept) = (pages, 0);
         let mut progress = false;
         while let Some(mut inode) = self.io.pop_back() {
             if inode.busy {
@@ -144,13 +151,12 @@ impl Lists for &mut Wb {
                 continue;
             }
             let all = inode.ordinary + inode.dropbehind;
-            let mut most = left.max(1);
-            if whole {
-                let chunk = chunk(most, all, REQUEST);
-                (most, kept) = (chunk.pages, kept + chunk.kept);
-                left -= chunk.kept;
-            }
+            let request = if whole { REQUEST } else { 0 };
+            let most = chunk(left.max(1).min(most), all, request).pages;
             let chunk = all.min(most);
+            let keeps = kept(most, most - chunk, all, request);
+            all_kept += keeps;
+            left -= keeps;
             let ordinary = chunk.min(inode.ordinary);
             inode.ordinary -= ordinary;
             inode.dropbehind -= chunk - ordinary;
@@ -175,8 +181,8 @@ impl Lists for &mut Wb {
             self.works += 1;
         }
         Written {
-            pages: pages - left - kept,
-            kept,
+            pages: pages - left - all_kept,
+            kept: all_kept,
             progress,
         }
     }
@@ -322,7 +328,10 @@ proptest! {
         prop_assert_eq!(ended.again_ms, (kept > 0).then_some(REST_MS));
         for (id, pages) in before {
             let left = wb.dontcache.iter().find(|i| i.id == id).map_or(0, |i| i.dropbehind);
-            prop_assert!(left < REQUEST && (left == 0 || pages >= REQUEST), "{left} of {pages}");
+            // What a portion had no room for to its end was cut elsewhere.
+            let whole = if count <= PORTION { pages % REQUEST } else { left };
+            let expected = if pages >= REQUEST { whole } else { 0 };
+            prop_assert!(left < REQUEST && left == expected, "{left} of {pages}");
         }
         let after = round(&mut wb, kept, Purpose::Alone);
         prop_assert_eq!((after.pages, after.again_ms, wb.count()), (kept, None, 0));
@@ -335,7 +344,7 @@ proptest! {
         inodes in inodes(300), busy_from in 0..4usize, budget in 0..100_000i64,
     ) {
         let mut wb = Wb { dontcache: inodes.into(), busy_from: Some(busy_from), ..Wb::default() };
-        let ended = round(&mut wb, budget, Purpose::Alone);
+        let ended = round(&mut wb, budget, Purpose::Paced);
         wb.check_costs();
         prop_assert!(wb.writes <= busy_from);
         if let Some(milliseconds) = ended.again_ms {
@@ -345,10 +354,22 @@ proptest! {
         if budget > 0 {
             let before = wb.writes;
             wb.busy_from = Some(0);
-            prop_assert_eq!(round(&mut wb, budget, Purpose::Alone).again_ms, Some(BUSY_FOR));
+            prop_assert_eq!(round(&mut wb, budget, Purpose::Deadline).again_ms, Some(BUSY_FOR));
             prop_assert_eq!(wb.writes, before);
-            prop_assert_eq!(round(&mut wb, budget, Purpose::Beside).again_ms, None);
+            for purpose in [Purpose::Beside, Purpose::Alone] {
+                prop_assert_eq!(round(&mut wb, budget, purpose).again_ms, None);
+            }
         }
+    }
+
+    /// Where the device has room for less than a portion, no inode gets more.
+    #[test]
+    fn a_small_room_is_kept_to(inodes in inodes(100), room_for in 1..PORTION) {
+        let mut wb = Wb { dontcache: inodes.into(), room: Some(room_for), ..Wb::default() };
+        let count = wb.count();
+        round(&mut wb, count, Purpose::Paced);
+        wb.check_costs();
+        prop_assert!(wb.largest_write <= room_for);
     }
 
     /// Whatever numbers there are, no more is written than may be, and something if anything may.
@@ -358,6 +379,10 @@ proptest! {
         prop_assert!(chunk.pages <= most && chunk.kept >= 0);
         prop_assert!(chunk.pages > 0 || most <= 0);
         prop_assert!(chunk.kept == 0 || chunk.kept < request && chunk.pages % request == 0);
+        prop_assert_eq!(kept(chunk.pages, 1, cached, request), 0);
+        if chunk.kept > 0 {
+            prop_assert_eq!(kept(chunk.pages, 0, cached, request), chunk.kept);
+        }
     }
 
     /// Writers dirty some inodes again all the time. Each inode that waits is written within as many

@@ -95,15 +95,15 @@ def test_every_load_has_a_boot_in_which_nothing_is_the_hosts(simulations: Simula
         options.check()
         assert (options.icount, options.nvme, options.share) == (True, None, None)
         # The memory for the page cache comes on top of what the root and the drive hold.
-        assert plan["drive"] == {"megabytes": 448, "nanoseconds": 20000, "depth": 1023, "kilobytes": 512}
-        assert 64 + 448 < int(options.mem.removesuffix("M")) - 1024 < 1.1 * (64 + 448)
+        assert plan["drive"] == {"megabytes": 512, "nanoseconds": 20000, "depth": 1023, "kilobytes": 512}
+        assert 64 + 512 < int(options.mem.removesuffix("M")) - 1024 < 1.1 * (64 + 512)
     assert {boot["drives"] for boot in [simulations.document()["setup"]]} == {"fast (20 us a request)"}
 
 
 def test_a_load_about_memory_has_little_of_it(simulations: Simulations) -> None:
     assert simulations.bench("--sim", "--only", "mixed/xfs") == 0
     (options, _), *_ = simulations.asked
-    assert 64 + 448 < int(options.mem.removesuffix("M")) - 192 < 1.1 * (64 + 448)
+    assert 64 + 512 < int(options.mem.removesuffix("M")) - 192 < 1.1 * (64 + 512)
 
 
 def test_the_quick_form_has_what_it_says() -> None:
@@ -235,7 +235,7 @@ def test_a_folder_of_scripts_gets_into_the_guest(tmp_path: Path) -> None:
 def test_a_kernel_without_null_blk_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(drive, "FOLDER", str(tmp_path / "nullb"))
     with pytest.raises(files.Refused, match="null_blk makes no drive"):
-        drive.make(448, 20000)
+        drive.make(512, 20000)
 
 
 def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(drive, "NAME", "no-such-device/at-all")
     (tmp_path / "no-such-device").mkdir()
     with pytest.raises(files.Refused, match="the drive cannot be filled"):
-        drive.make(448, 20000, depth=1, kilobytes=128)
+        drive.make(512, 20000, depth=1, kilobytes=128)
     assert written[-1] == "power=1" and {"memory_backed=1", "irqmode=2", "completion_nsec=20000"} < set(written)
     # So many requests at a time, of so many KiB: 256 sectors.
     assert {"hw_queue_depth=1", "max_sectors=256"} < set(written)

@@ -81,10 +81,11 @@ pub trait Wb {
     /// Notes when what is left is due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
 
-    /// Notes why the next round begins. It is for tracing alone, and unordered.
+    /// Notes why a round begins for what is left. Unordered: with a wrong one it is traced wrongly,
+    /// and leaves a little more or less.
     fn set_why(&self, why: Why);
 
-    /// Why the round begins that was asked for last.
+    /// Why that round begins.
     fn why(&self) -> Why;
 
     /// In how many milliseconds that is. None if it is due now.
@@ -116,10 +117,12 @@ pub enum Why {
 }
 
 impl Why {
-    /// What a round may do that begins for this, where it may do what is said.
+    /// What a round may do that begins for this, where it may do what is said, for writers that let
+    /// pages gather.
     pub fn purpose(self, purpose: Purpose) -> Purpose {
         match (self, purpose) {
             (Self::Deadline, Purpose::Alone) => Purpose::Deadline,
+            (_, Purpose::Alone) => Purpose::Paced,
             _ => purpose,
         }
     }
@@ -173,11 +176,7 @@ pub fn ask(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> 
 /// Makes a request pending, if there is anything to be written. True if that was not before.
 #[inline(always)]
 fn ask_now(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> bool {
-    let asks = (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending();
-    if asks {
-        wb.set_why(Why::Size);
-    }
-    asks
+    (wb.has_dirty_io() || has_dirty_pages()) && !wb.test_and_set_pending()
 }
 
 /// The rest of [`ask`] for the first page that is to wait, and for each while others cannot be
@@ -233,7 +232,8 @@ fn is_due(wb: &impl Wb) -> bool {
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<Request> {
-    if !wb.test_and_clear_pending() && !is_due(wb) {
+    let pending = wb.test_and_clear_pending();
+    if !pending && !is_due(wb) {
         return None;
     }
     // Whichever it was for, the round is for both.
@@ -241,7 +241,7 @@ pub fn consume(wb: &impl Wb) -> Option<Request> {
     let pages = wb.dontcache_dirty();
     (pages > 0 || wb.has_queue()).then(|| Request {
         pages,
-        why: wb.why(),
+        why: if pending { Why::Size } else { wb.why() },
     })
 }
 
@@ -259,14 +259,14 @@ pub fn leave(wb: &impl Wb) {
     }
 }
 
-/// The same of pages that are due in so many milliseconds, whatever was noted before.
+/// The same of pages that are due in so many milliseconds, whatever was noted before. The round
+/// that follows is for them, and leaves nothing on purpose because of its size.
 fn leave_for(wb: &impl Wb, milliseconds: u32) {
     let due = wb.test_and_set_left().then(|| wb.due_in().unwrap_or(0));
-    let within = wb.delay_ms().min(milliseconds);
-    if due.is_none_or(|due| due > within) {
-        wb.set_due_in(within);
-        wb.set_why(Why::Left);
+    if due.is_none_or(|due| due > milliseconds) {
+        wb.set_due_in(milliseconds);
     }
+    wb.set_why(Why::Left);
 }
 
 /// A round has ended that was to write `budget` pages, and has written what is said.

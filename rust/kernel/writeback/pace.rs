@@ -39,7 +39,7 @@ pub const LEAST_QUEUED: u32 = 32;
 pub const BUSY_MS: u64 = 50;
 
 /// The pages that are written at once are what the device writes in this time, by the wb's own
-/// estimate, while the delay is the shortest of [`BOUNDS`].
+/// estimate, while the delay is the shortest.
 pub const BANDWIDTH_MS: i64 = 32;
 
 /// What a wb's pace is kept within, for the whole system.
@@ -71,14 +71,15 @@ pub const fn pages_limit(page_shift: u32) -> i64 {
 pub const DELAY_LIMIT_MS: u32 = 10_000;
 
 impl Bounds {
-    /// What they are unless somebody sets them, with pages of `1 << page_shift` bytes: from 4 MiB
-    /// on, 8 MiB at most, and 1 MiB for each inode.
+    /// What they are unless somebody sets them, with pages of `1 << page_shift` bytes: 8 MiB or 200
+    /// ms. A shorter delay where the device's writes are large anyway, and fewer pages where it is
+    /// slow, were tried: they save memory, and cost requests.
     pub const fn with_pages(page_shift: u32) -> Self {
         Self {
-            least_pages: (4 << 20) >> page_shift,
+            least_pages: (8 << 20) >> page_shift,
             most_pages: (8 << 20) >> page_shift,
             inode_pages: (1 << 20) >> page_shift,
-            least_delay_ms: 100,
+            least_delay_ms: 200,
             most_delay_ms: 200,
         }
     }
@@ -120,7 +121,7 @@ pub fn request_kib(largest_kib: u64) -> u64 {
 /// use kernel::writeback::pace::{Bounds, Pace};
 ///
 /// // 32 writers of files of their own, with pages of 4 KiB, on a drive that writes 100 MB/s.
-/// let bounds = Bounds::with_pages(12);
+/// let bounds = Bounds { least_pages: 1024, ..Bounds::with_pages(12) };
 /// let pace = Pace { delay_ms: bounds.least_delay_ms, ..Pace::new(&bounds) };
 /// let at = pace.kick_at(&bounds, 25_000, 100_000);
 /// assert_eq!(at.with_inodes(&bounds, 1) << 12, 4 << 20);
@@ -260,7 +261,9 @@ impl Pace {
             return (self, Room::Pages(pages));
         }
         let queued_pages = match written.saturating_mul(QUEUED_MS).checked_div(elapsed_ms) {
-            Some(pages) if pages > 0 => u32::try_from(pages).unwrap_or(u32::MAX),
+            Some(pages) if pages > 0 && progress.elapsed_us >= TELLING_US => {
+                u32::try_from(pages).unwrap_or(u32::MAX)
+            }
             _ => self.queued_pages,
         };
         let pace = Self {
@@ -273,6 +276,22 @@ impl Pace {
         )
     }
 
+    /// The same after a device was found with nothing to do: it may be able to do more than it was
+    /// given.
+    #[must_use]
+    pub fn after_idling(self) -> Self {
+        Self {
+            queued_pages: self.queued_pages.saturating_mul(2),
+            ..self
+        }
+    }
+
+    /// Whether pages that come while a round writes are to gather besides those that it has found,
+    /// which may stay where they are.
+    pub fn may_be_busy(self, under_way: i64) -> bool {
+        self.is_tiny() && under_way > 0
+    }
+
     /// Where the next kick comes, on a device that writes `bandwidth` pages a second, with
     /// background writeback from `background` dirty pages on. No more than a quarter of these wait
     /// for a kick.
@@ -282,7 +301,8 @@ impl Pace {
         let at_once = (pages(bandwidth).saturating_mul(BANDWIDTH_MS) / 1000)
             .min(bounds.most_pages)
             .max(bounds.least_pages);
-        let grown = at_once.saturating_mul(self.delay_ms.into()) / i64::from(BOUNDS.least_delay_ms);
+        let grown =
+            at_once.saturating_mul(self.delay_ms.into()) / i64::from(bounds.least_delay_ms.max(1));
         KickAt {
             pages: grown.min(most),
             most,
@@ -295,6 +315,13 @@ mod tests {
     use super::*;
 
     const BACKGROUND: u64 = 100_000;
+
+    /// Bounds that leave something to be decided.
+    const BOUNDS: Bounds = Bounds {
+        least_pages: 1024,
+        least_delay_ms: 100,
+        ..super::BOUNDS
+    };
 
     const SILENT: DeviceWrites = DeviceWrites {
         writes: 0,
@@ -503,6 +530,33 @@ mod tests {
             elapsed_us: 4_999,
         };
         assert_eq!(pace.room(SILENT, soon, MOST), (pace, Room::Pages(120)));
+        let soon = || Progress {
+            written: 1,
+            under_way: 1000,
+            elapsed_us: 4_999,
+        };
+        assert_eq!(pace.room(SILENT, soon, MOST), (pace, Room::Busy(50)));
+    }
+
+    /// A stall, and then a device that does all it is given before anybody looks.
+    #[test]
+    fn a_device_that_stalled_is_soon_given_as_much_as_before() {
+        let mut pace = Pace {
+            average_kib: 5,
+            queued_pages: 1,
+            ..Pace::new(&BOUNDS)
+        };
+        let mut rounds = 0;
+        while room(pace, SILENT, 0, 0).1 != Room::Pages(MOST) {
+            pace = pace.after_idling();
+            rounds += 1;
+        }
+        assert_eq!(rounds, 10);
+        let most = Pace {
+            queued_pages: u32::MAX,
+            ..pace
+        };
+        assert_eq!(most.after_idling(), most);
     }
 
     #[test]

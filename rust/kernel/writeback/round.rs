@@ -89,10 +89,10 @@ pub struct Written {
 pub struct Portion {
     /// Pages, those that are kept among them. What is begun of an inode may be more.
     pub pages: i64,
+    /// Of no inode more is written than this. [`i64::MAX`] if C may have its way.
+    pub most: i64,
     /// Of an inode that has whole requests, no less is written.
     pub whole: bool,
-    /// Of no inode is more written than `pages`.
-    pub strict: bool,
 }
 
 /// What has become of a round.
@@ -148,8 +148,9 @@ pub trait Flusher {
     /// Whether somebody has queued work.
     fn others_wait(&self) -> bool;
 
-    /// What may be given to the device: a portion, or less.
-    fn room(&mut self) -> Room;
+    /// What may be given to the device: a portion, or less. `first` is for a round that has written
+    /// nothing: if none has for as long as a page may wait, there is room, whatever others write.
+    fn room(&mut self, first: bool) -> Room;
 }
 
 /// What a round is for, by what it may do.
@@ -157,6 +158,8 @@ pub trait Flusher {
 pub enum Purpose {
     /// The flusher has nothing else to do, or what it does may wait.
     Alone,
+    /// The same, and the writers let pages gather: it goes as the device does.
+    Paced,
     /// The same, and it runs because somebody has waited for as long as one may, not because much
     /// has gathered.
     Deadline,
@@ -197,11 +200,11 @@ pub struct Chunk {
     pub kept: i64,
 }
 
-/// How much is written of an inode that has `cached` pages, of which a writer with DONTCACHE leaves
-/// none but what is to be written: no more than `most`, and whole requests of `request` pages, if
-/// there is one.
+/// How much is written of an inode that has `cached` pages: no more than `most`, and whole requests of
+/// `request` pages, if there is one.
 ///
-/// What other pages it has may have nothing kept, and all of it written.
+/// A writer with DONTCACHE leaves few pages but those that are to be written. Where there are others
+/// all is written, or the last request is small.
 pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
     let kept = match cached.checked_rem(request) {
         Some(rest) if 0 < request && request <= cached && cached <= most => rest,
@@ -214,6 +217,18 @@ pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
             most
         },
         kept,
+    }
+}
+
+/// How many pages were kept of an inode with `cached` pages that was to have `chunk` of them written,
+/// and of these has `unwritten`: none unless it was cut to whole requests, and had as many.
+pub fn kept(chunk: i64, unwritten: i64, cached: i64, request: i64) -> i64 {
+    let rest = cached.saturating_sub(chunk);
+    let is_whole = request > 0 && chunk > 0 && chunk.checked_rem(request) == Some(0);
+    if is_whole && unwritten <= 0 && (1..request).contains(&rest) {
+        rest
+    } else {
+        0
     }
 }
 
@@ -255,9 +270,8 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
     let mut fruitless = 0;
     loop {
         let mut portion = F::PORTION;
-        // A page that waits beside others waits for one portion in any case.
-        if left > 0 && purpose != Purpose::Beside {
-            match flusher.room() {
+        if left > 0 && matches!(purpose, Purpose::Paced | Purpose::Deadline) {
+            match flusher.room(ended.pages == 0) {
                 Room::Pages(pages) => portion = pages,
                 Room::Busy(milliseconds) => {
                     ended.again_ms = Some(milliseconds);
@@ -275,8 +289,12 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
             if progress {
                 let written = lists.write(Portion {
                     pages: left.min(portion),
+                    most: if portion < F::PORTION {
+                        portion
+                    } else {
+                        i64::MAX
+                    },
                     whole: purpose == Purpose::Deadline,
-                    strict: portion < left.min(F::PORTION),
                 });
                 ended.pages = ended.pages.saturating_add(written.pages);
                 left = left.saturating_sub(written.pages.saturating_add(written.kept));

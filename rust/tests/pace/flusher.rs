@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use writeback::kick::{consume, ended, rest};
 use writeback::pace::Room;
 use writeback::round::{
-    chunk, portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written,
+    chunk, kept, portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written,
 };
 
 /// What it takes to wake it and to look at its lists, to begin with an inode, which has to get its
@@ -115,7 +115,8 @@ impl Running {
             let done = round(self, budget, asked.why.purpose(Purpose::Alone));
             self.unplug();
             ended(&self.machine.wb, budget, done);
-            self.machine.look_at_wb();
+            self.machine
+                .note_served(done.pages > 0 || done.again_ms.is_none());
         }
         if let Some(milliseconds) = rest(&self.machine.wb) {
             self.machine.arm(milliseconds);
@@ -243,8 +244,8 @@ impl Flusher for Running {
         false
     }
 
-    fn room(&mut self) -> Room {
-        self.machine.room(Self::PORTION)
+    fn room(&mut self, first: bool) -> Room {
+        self.machine.room(Self::PORTION, first)
     }
 }
 
@@ -276,35 +277,28 @@ impl Lists for &mut Running {
     }
 
     fn write(&mut self, portion: Portion) -> Written {
-        let Portion {
-            pages,
-            whole,
-            strict,
-        } = portion;
-        let mut left = pages;
-        let mut kept = 0;
+        let request = if portion.whole {
+            Drive::LARGEST as i64
+        } else {
+            0
+        };
+        let (mut left, mut all_kept) = (portion.pages, 0);
         while left > 0 {
             let Some(file) = self.io.pop_front() else {
                 break;
             };
-            let mut most = if strict {
-                pages
-            } else {
-                (left + CHUNK) / CHUNK * CHUNK
-            };
-            if whole {
-                let chunk = chunk(most, self.machine.cached(file), Drive::LARGEST as i64);
-                most = chunk.pages;
-                kept += chunk.kept;
-                left -= chunk.kept;
-            }
-            left -= self.write_file(file, most);
+            let most = ((left + CHUNK) / CHUNK * CHUNK).min(portion.most);
+            let chunk = chunk(most, self.machine.cached(file), request).pages;
+            let written = self.write_file(file, chunk);
+            let kept = kept(chunk, chunk - written, self.machine.cached(file), request);
+            all_kept += kept;
+            left -= written + kept;
             self.requeue(file);
         }
         Written {
-            pages: pages - left - kept,
-            kept,
-            progress: left + kept < pages,
+            pages: portion.pages - left - all_kept,
+            kept: all_kept,
+            progress: left + all_kept < portion.pages,
         }
     }
 

@@ -113,6 +113,8 @@ pub(crate) struct Machine {
     looked: (u64, u64),
     /// When the wb itself was looked at, and what it had had written then.
     looked_at_wb: (u64, u64),
+    /// When a round has ended that has written something.
+    served: u64,
     writers: Vec<VecDeque<Step>>,
     /// Writers that wait for their file to be on the drive.
     syncing: Vec<(usize, usize)>,
@@ -152,6 +154,7 @@ impl Machine {
             inodes: 0,
             looked: (0, 0),
             looked_at_wb: (0, 0),
+            served: 0,
             writers: load.writers.clone(),
             syncing: Vec::new(),
             running: load.writers.len(),
@@ -327,6 +330,7 @@ impl Machine {
         self.looked = (self.drive.writes, self.drive.pages);
         if self.pages_under_way == 0 {
             self.look_at_wb();
+            self.pace = self.pace.after_idling();
         }
         self.pace = self.pace.after(&bounds, device, why == Why::Size);
         self.kick_at = self
@@ -346,12 +350,20 @@ impl Machine {
     }
 
     /// Has the wb's progress begin now.
-    pub(crate) fn look_at_wb(&mut self) {
+    fn look_at_wb(&mut self) {
         self.looked_at_wb = (self.now(), self.drive.pages);
     }
 
+    /// A round has ended, and has written something or had nothing to write.
+    pub(crate) fn note_served(&mut self, written: bool) {
+        if written {
+            self.served = self.now();
+        }
+        self.look_at_wb();
+    }
+
     /// What may be given to the drive.
-    pub(crate) fn room(&mut self, most: i64) -> Room {
+    pub(crate) fn room(&mut self, most: i64, first: bool) -> Room {
         let (then, pages) = self.looked_at_wb;
         let progress = Progress {
             written: (self.drive.pages - pages) as i64,
@@ -361,6 +373,9 @@ impl Machine {
         let (pace, room) = self.pace.room(self.device(), || progress, most);
         self.pace = pace;
         if let Room::Busy(_) = room {
+            if first && self.now() - self.served >= u64::from(self.pace.delay_ms) * MS {
+                return Room::Pages(most);
+            }
             let there = self.wb.dirty.get();
             self.wb.kick_at.set(self.kick_at.pages + there);
         }
