@@ -71,14 +71,14 @@ pub const fn pages_limit(page_shift: u32) -> i64 {
 pub const DELAY_LIMIT_MS: u32 = 10_000;
 
 impl Bounds {
-    /// What they are unless somebody sets them, with pages of `1 << page_shift` bytes: 8 MiB or 200
-    /// ms. A shorter delay where the device's writes are large anyway, and fewer pages where it is
-    /// slow, were tried: they save memory, and cost requests.
+    /// What they are unless somebody sets them, with pages of `1 << page_shift` bytes: from 4 MiB on,
+    /// 8 MiB at most, 2 MiB for each inode, and 200 ms. A shorter delay where the device's writes are
+    /// large anyway was tried: it saves memory, and costs requests.
     pub const fn with_pages(page_shift: u32) -> Self {
         Self {
-            least_pages: (8 << 20) >> page_shift,
+            least_pages: (4 << 20) >> page_shift,
             most_pages: (8 << 20) >> page_shift,
-            inode_pages: (1 << 20) >> page_shift,
+            inode_pages: (2 << 20) >> page_shift,
             least_delay_ms: 200,
             most_delay_ms: 200,
         }
@@ -121,7 +121,7 @@ pub fn request_kib(largest_kib: u64) -> u64 {
 /// use kernel::writeback::pace::{Bounds, Pace};
 ///
 /// // 32 writers of files of their own, with pages of 4 KiB, on a drive that writes 100 MB/s.
-/// let bounds = Bounds { least_pages: 1024, ..Bounds::with_pages(12) };
+/// let bounds = Bounds::with_pages(12);
 /// let pace = Pace { delay_ms: bounds.least_delay_ms, ..Pace::new(&bounds) };
 /// let at = pace.kick_at(&bounds, 25_000, 100_000);
 /// assert_eq!(at.with_inodes(&bounds, 1) << 12, 4 << 20);
@@ -318,7 +318,7 @@ mod tests {
 
     /// Bounds that leave something to be decided.
     const BOUNDS: Bounds = Bounds {
-        least_pages: 1024,
+        inode_pages: 256,
         least_delay_ms: 100,
         ..super::BOUNDS
     };

@@ -28,11 +28,11 @@ from lib.dontcache import (
 )
 
 FOLDER = DEBUGFS / "adaptive"
-DEFAULTS = {"least_kib": 8192, "most_kib": 8192, "inode_kib": 1024, "least_ms": 200, "most_ms": 200}
+DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 2048, "least_ms": 200, "most_ms": 200}
 PAGE_KIB = PAGE >> 10
 GOOD = {
     "least_kib": (PAGE_KIB, 8192),
-    "most_kib": (8192, 1 << 20),
+    "most_kib": (4096, 1 << 20),
     "inode_kib": (0, 8192),
     "least_ms": (1, 200),
     "most_ms": (200, 10000),
