@@ -667,8 +667,8 @@ def test_the_guest_gets_memory_for_a_drive_that_is_in_it() -> None:
     assert "drive" not in machine.plan(emulated)
     options = machine.options(held)
     assert options.nvme is None
-    assert 448 <= int(options.mem.removesuffix("M")) - 1024 < 1.1 * 448
-    assert machine.plan(held)["drive"] == {"megabytes": 448, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
+    assert 512 <= int(options.mem.removesuffix("M")) - 1024 < 1.1 * 512
+    assert machine.plan(held)["drive"] == {"megabytes": 512, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
     assert drives.FAST.in_memory and not drives.CLOUD.in_memory
 
 
