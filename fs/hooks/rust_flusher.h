@@ -45,6 +45,7 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
 	return progress;
 }
 
+/* Whether @work is a round's: these reasons are together in enum wb_reason. */
 static bool rust_is_round(struct wb_writeback_work *work)
 {
 	return rust_writeback_active() &&

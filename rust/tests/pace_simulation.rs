@@ -104,6 +104,21 @@ fn a_wrong_estimate_does_no_harm() {
     }
 }
 
+/// Writers who each gather one request and a half until their time is up get large ones only because
+/// the half waits for more.
+#[test]
+fn paced_writers_get_whole_requests() {
+    for drive in DRIVES {
+        let load = loads()
+            .into_iter()
+            .find(|load| load.name == "paced")
+            .unwrap();
+        let is = |policy| run(&load, policy, drive).each_write;
+        let adaptive = is(Policy::Adaptive(BOUNDS, 1.0));
+        assert!(adaptive >= 0.9 * is(Policy::Buffered), "{adaptive} KiB");
+    }
+}
+
 /// It is worth nothing to be told that all is well by who would say so of anything.
 #[test]
 fn an_immediate_kick_is_complained_of() {

@@ -515,6 +515,39 @@ mod tests {
         assert_eq!(why(), Some(Why::Size));
     }
 
+    /// Whoever has noted meanwhile that a page waits has to do with another one.
+    #[test]
+    fn what_is_left_on_purpose_is_soon_due() {
+        let round = Ended {
+            again_ms: Some(5),
+            ..written(50)
+        };
+        for noted in [false, true] {
+            let wb = with(99);
+            if noted {
+                ask(&wb, || false);
+            }
+            ended(&wb, 99, round);
+            assert_eq!(rest(&wb), Some(5));
+            wb.pass(5);
+            assert_eq!(consume(&wb).map(|asked| asked.why), Some(Why::Left));
+        }
+        // What is due even sooner stays so.
+        let wb = with(99);
+        ask(&wb, || false);
+        wb.pass(DELAY_MS - 1);
+        ended(&wb, 99, round);
+        assert_eq!(rest(&wb), Some(1));
+    }
+
+    #[test]
+    fn a_request_at_once_is_for_size_whatever_was_noted_since() {
+        let wb = with(200);
+        assert_eq!(ask(&wb, || false), Some(Run::Now));
+        leave(&wb);
+        assert_eq!(consume(&wb).map(|asked| asked.why), Some(Why::Size));
+    }
+
     #[test]
     fn nothing_dirty_needs_no_flusher() {
         let wb = Recorder::default();

@@ -32,7 +32,7 @@ pub const SLACK_MS: u64 = 20;
 /// Less time than this, in microseconds, tells nothing of what a device can do.
 pub const TELLING_US: u64 = 5_000;
 
-/// ... in which it is given so many pages at least, if any.
+/// However little a device can do, it is given so many pages at a time.
 pub const LEAST_QUEUED: u32 = 32;
 
 /// For how long a device is left alone at most that has more to do than that.
@@ -201,9 +201,8 @@ impl Pace {
     }
 
     /// That after a look at what the device has written. A write is small below three quarters of a
-    /// [`request`](request_kib), and large from seven eighths on. `by_size` is for a
-    /// round that began because there were enough pages: where their time was up, a shorter one
-    /// would have had less.
+    /// [`request`](request_kib), and large from seven eighths on. `by_size` is for a round that began
+    /// because there were enough pages: where their time was up, a shorter one would have had less.
     #[must_use]
     pub fn after(self, bounds: &Bounds, device: DeviceWrites, by_size: bool) -> Self {
         let largest = request_kib(device.largest_kib);
@@ -228,7 +227,9 @@ impl Pace {
     }
 
     /// What may be given to a device that has written `device` since it was looked at last, with
-    /// which the wb has had `progress`: `most` pages, or less where its writes are tiny.
+    /// which the wb has had `progress`: `most` pages, or less where its writes are tiny. Where it is
+    /// nothing, what the device can do is remembered, and as many pages as make a kick are to gather
+    /// besides those that there are.
     pub fn room(
         self,
         device: DeviceWrites,
@@ -294,7 +295,7 @@ impl Pace {
 
     /// Where the next kick comes, on a device that writes `bandwidth` pages a second, with
     /// background writeback from `background` dirty pages on. No more than a quarter of these wait
-    /// for a kick.
+    /// for a kick, unless the device is busy: see [`Self::room`].
     pub fn kick_at(self, bounds: &Bounds, bandwidth: u64, background: u64) -> KickAt {
         let pages = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let most = bounds.most_pages.min(pages(background / 4)).max(1);

@@ -139,14 +139,18 @@ def a_small_group_kicks_early() -> None:
         os.sync()
 
 
+def settle() -> None:
+    """What a round has left before is looked at within a second, which would be the reason of the next."""
+    time.sleep(1.5)
+
+
 def why_a_round_began() -> None:
     """A page waits; many do not."""
     with file_system("xfs") as root, opened(root / "file") as fd, trace("writeback/writeback_start") as lines:
         for size, why in ((4096, "dontcache_deadline"), (16 * MIB, "dontcache")):
             if core() == "c":
                 why = "dontcache"
-            # What a round has left before is looked at within a second, which would be the reason of the next.
-            time.sleep(1.5)
+            settle()
             before = len(lines())
             write_dontcache(fd, 0, bytes(size))
             until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
@@ -165,8 +169,7 @@ def a_rest_waits_for_more() -> None:
         os.ftruncate(fd, 8 * MIB)  # so that no change of the size is written besides
         os.fsync(fd)
         for size, whole in ((REQUEST + rest, REQUEST), (rest, rest)):
-            # What a round has left before is looked at within a second, which would be the reason of the next.
-            time.sleep(1.5)
+            settle()
             with trace("writeback/writeback_start", "block/block_rq_issue") as lines:
                 write_dontcache(fd, 0, bytes(size))
                 until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
