@@ -57,8 +57,7 @@ fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose) -> i64 {
     flusher.set_reason(why);
     flusher.adapt(asked);
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
-    let alone = written.pages == 0 && written.again_ms.is_some();
-    flusher.pace().note_served(!alone);
+    flusher.pace().note_served(written);
     if policy::has_flusher() || written.again_ms.is_some() {
         ended(wb, budget, written);
     }

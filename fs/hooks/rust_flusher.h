@@ -45,33 +45,6 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
 	return progress;
 }
 
-/* Whether @work is a round's: these reasons are together in enum wb_reason. */
-static bool rust_is_round(struct wb_writeback_work *work)
-{
-	return rust_writeback_active() &&
-	       work->reason >= WB_REASON_DONTCACHE &&
-	       work->reason <= WB_REASON_DONTCACHE_SYNC;
-}
-
-/* How many pages of @inode are written at a time: at most @most. */
-static long rust_chunk(struct wb_writeback_work *work, struct bdi_writeback *wb,
-		       struct inode *inode, long most)
-{
-	if (!rust_is_round(work))
-		return most;
-	return rust_dontcache_chunk(wb, &inode->i_data, most);
-}
-
-/* What was kept of @inode, of @chunk pages, is as good as written for @work. */
-static void rust_chunk_written(struct wb_writeback_work *work,
-			       struct bdi_writeback *wb, struct inode *inode,
-			       long chunk, long unwritten)
-{
-	if (rust_is_round(work))
-		work->nr_pages -= rust_dontcache_kept(wb, &inode->i_data, chunk,
-						      unwritten);
-}
-
 /* @inode is about to get into another list: whether it was kept in b_dontcache. */
 static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 {
@@ -83,16 +56,6 @@ static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 	return true;
 }
 
-static struct list_head *rust_dirty_list(struct inode *inode,
-					 struct bdi_writeback *wb,
-					 struct list_head *list)
-{
-	if (!rust_writeback_active() || list != &wb->b_dirty ||
-	    !rust_dontcache_keeps(&inode->i_data, wb))
-		return list;
-	return &wb->b_dontcache;
-}
-
 #ifdef CONFIG_RUST_WRITEBACK_AB
 static long wb_check_start_dontcache(struct bdi_writeback *wb);
 
@@ -101,31 +64,5 @@ long dontcache_test_flush(struct bdi_writeback *wb)
 	return wb_check_start_dontcache(wb);
 }
 #endif
-
-#else /* CONFIG_RUST_WRITEBACK */
-
-static long rust_chunk(struct wb_writeback_work *work, struct bdi_writeback *wb,
-		       struct inode *inode, long most)
-{
-	return most;
-}
-
-static void rust_chunk_written(struct wb_writeback_work *work,
-			       struct bdi_writeback *wb, struct inode *inode,
-			       long chunk, long unwritten)
-{
-}
-
-static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
-{
-	return false;
-}
-
-static struct list_head *rust_dirty_list(struct inode *inode,
-					 struct bdi_writeback *wb,
-					 struct list_head *list)
-{
-	return list;
-}
 
 #endif /* CONFIG_RUST_WRITEBACK */

@@ -102,6 +102,47 @@ static inline int rust_queue_dontcache(struct bdi_writeback *wb,
 	return rust_dontcache_queue(wb, sb, dirtied_before);
 }
 
+/* Whether work of @reason is a round's: these are together in enum wb_reason. */
+static inline bool rust_is_round(enum wb_reason reason)
+{
+	return rust_writeback_active() && reason >= WB_REASON_DONTCACHE &&
+	       reason <= WB_REASON_DONTCACHE_SYNC;
+}
+
+/* How many pages of @mapping are written at a time: at most @most. */
+static inline long rust_chunk(struct bdi_writeback *wb,
+			      struct address_space *mapping,
+			      enum wb_reason reason, long most)
+{
+	if (!rust_is_round(reason))
+		return most;
+	return rust_dontcache_chunk(wb, mapping, most);
+}
+
+/*
+ * @unwritten pages of a @chunk are left. How many of them were left on purpose:
+ * for the work these are as good as written.
+ */
+static inline long rust_kept(struct bdi_writeback *wb,
+			     struct address_space *mapping,
+			     enum wb_reason reason, long chunk, long unwritten)
+{
+	if (!rust_is_round(reason))
+		return 0;
+	return rust_dontcache_kept(wb, mapping, chunk, unwritten);
+}
+
+/* The list of @wb that the dirty @mapping gets into instead of @list. */
+static inline struct list_head *rust_dirty_list(struct address_space *mapping,
+						struct bdi_writeback *wb,
+						struct list_head *list)
+{
+	if (!rust_writeback_active() || list != &wb->b_dirty ||
+	    !rust_dontcache_keeps(mapping, wb))
+		return list;
+	return &wb->b_dontcache;
+}
+
 /* Between two portions of @work, or before the next if it is NULL. */
 static inline void rust_wb_serve_kick(struct bdi_writeback *wb,
 				      struct wb_writeback_work *work,
@@ -148,6 +189,34 @@ static inline int rust_queue_dontcache(struct bdi_writeback *wb,
 				       unsigned long dirtied_before)
 {
 	return 0;
+}
+
+static inline long rust_chunk(struct bdi_writeback *wb,
+			      struct address_space *mapping,
+			      enum wb_reason reason, long most)
+{
+	return most;
+}
+
+static inline long rust_kept(struct bdi_writeback *wb,
+			     struct address_space *mapping,
+			     enum wb_reason reason, long chunk, long unwritten)
+{
+	return 0;
+}
+
+static inline struct list_head *rust_dirty_list(struct address_space *mapping,
+						struct bdi_writeback *wb,
+						struct list_head *list)
+{
+	return list;
+}
+
+/* fs/rust_flusher.h */
+static inline bool rust_list_dontcache(struct inode *inode,
+				       struct bdi_writeback *wb)
+{
+	return false;
 }
 
 static inline void rust_wb_serve_kick(struct bdi_writeback *wb,

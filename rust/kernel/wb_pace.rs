@@ -49,6 +49,7 @@ use crate::{
             chunk,
             kept,
             portion,
+            Ended,
             Portion, //
         }, //
     }, //
@@ -285,10 +286,10 @@ impl<'a> WbPace<'a> {
         after(self.fields().served.load(Relaxed), then)
     }
 
-    /// Notes that a round has ended, if it has not left the device alone for all of it.
+    /// Notes that a round has ended. One that has spared the device has served nobody.
     #[inline]
-    pub fn note_served(self, written: bool) {
-        if written {
+    pub fn note_served(self, round: Ended) {
+        if !round.has_spared_the_device() {
             self.fields().served.store(jiffies(), Relaxed);
         }
         self.look_at_wb();

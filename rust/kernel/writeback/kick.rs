@@ -232,8 +232,9 @@ fn is_due(wb: &impl Wb) -> bool {
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<Request> {
-    let pending = wb.test_and_clear_pending();
-    if !pending && !is_due(wb) {
+    if wb.test_and_clear_pending() {
+        wb.set_why(Why::Size);
+    } else if !is_due(wb) {
         return None;
     }
     // Whichever it was for, the round is for both.
@@ -241,7 +242,7 @@ pub fn consume(wb: &impl Wb) -> Option<Request> {
     let pages = wb.dontcache_dirty();
     (pages > 0 || wb.has_queue()).then(|| Request {
         pages,
-        why: if pending { Why::Size } else { wb.why() },
+        why: wb.why(),
     })
 }
 

@@ -106,6 +106,13 @@ pub struct Ended {
     pub progress: bool,
 }
 
+impl Ended {
+    /// Whether it has left the device alone for all of its time, for it had enough to do.
+    pub fn has_spared_the_device(self) -> bool {
+        self.pages == 0 && self.again_ms.is_some()
+    }
+}
+
 /// The lists of a wb, locked.
 pub trait Lists {
     /// Sets aside what other work has queued. It keeps its order.

@@ -115,8 +115,7 @@ impl Running {
             let done = round(self, budget, asked.why.purpose(Purpose::Alone));
             self.unplug();
             ended(&self.machine.wb, budget, done);
-            self.machine
-                .note_served(done.pages > 0 || done.again_ms.is_none());
+            self.machine.note_served(done);
         }
         if let Some(milliseconds) = rest(&self.machine.wb) {
             self.machine.arm(milliseconds);

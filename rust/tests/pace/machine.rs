@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use writeback::kick::{ask, kick, Run, Why};
 use writeback::pace::{Bounds, DeviceWrites, KickAt, Pace, Progress, Room};
+use writeback::round::Ended;
 
 /// For how long a task has the CPU when others want it.
 const TURN: u64 = 50_000;
@@ -354,9 +355,9 @@ impl Machine {
         self.looked_at_wb = (self.now(), self.drive.pages);
     }
 
-    /// A round has ended, and has written something or had nothing to write.
-    pub(crate) fn note_served(&mut self, written: bool) {
-        if written {
+    /// A round has ended.
+    pub(crate) fn note_served(&mut self, round: Ended) {
+        if !round.has_spared_the_device() {
             self.served = self.now();
         }
         self.look_at_wb();
