@@ -8,8 +8,8 @@ from collections.abc import Generator
 import pytest
 from rust_writeback.vm.emulated import VmFailure
 
-LINES = 80
-"""An oops or a lockup with the traces of two CPUs."""
+LINES = 600
+"""An oops, or a lockup with the traces and the timers of all CPUs."""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -109,6 +109,8 @@ def test_how_it_died(kind: str, command: str, append: str) -> None:
     assert caught.value.status == {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}[kind]
     assert "\n" not in str(caught.value)
     assert output == b"before\n"
+    if "HARDLOCKUP" in command:
+        assert "expires_next" in caught.value.console.read_text()
 
 
 def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
