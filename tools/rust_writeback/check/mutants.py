@@ -74,33 +74,26 @@ class Mutant:
         return content.replace(self.find, self.replace)
 
 
-@dataclass(frozen=True)
-class Listed:
-    """The mutants by their names, and the rows that wait for one, each with what it waits for."""
-
-    mutants: dict[str, Mutant]
-    open: dict[str, str]
-
-
 KEYS = {"rule": str, "file": str, "find": str, "replace": str, "rows": list}
 MORE = {"verdict": str, "whole": bool}
 
 
-def read(path: Path = LIST, rows: Sequence[str] = ()) -> Listed:
-    """The list, checked; it may name these rows."""
+def read(path: Path = LIST, rows: Sequence[str] = ()) -> dict[str, Mutant]:
+    """The list by its names, checked; it may name these rows."""
     try:
         document = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise Failure(f"{path.name} cannot be read ({error}); mend that line") from None
-    if unknown := document.keys() - {"mutants", "open"}:
-        raise Failure(f"{path.name} has {', '.join(sorted(unknown))}; it may have mutants and open")
+    if unknown := document.keys() - {"mutants"}:
+        raise Failure(f"{path.name} has {', '.join(sorted(unknown))}; it may have mutants")
     mutants = {name: _mutant(path.name, name, entry) for name, entry in document.get("mutants", {}).items()}
-    waiting: dict[str, str] = document.get("open", {})
-    named = [(mutant.name, row) for mutant in mutants.values() for row in mutant.rows]
-    for who, row in [*named, *(("open", row) for row in waiting)]:
-        if row not in rows:
-            raise Failure(f"{path.name}: {who} names the row {row}, which there is not; make conformance ARGS=--list")
-    return Listed(mutants, waiting)
+    for mutant in mutants.values():
+        for row in mutant.rows:
+            if row not in rows:
+                raise Failure(
+                    f"{path.name}: {mutant.name} names the row {row}, which there is not; make conformance ARGS=--list"
+                )
+    return mutants
 
 
 def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
@@ -118,9 +111,9 @@ def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
     return mutant
 
 
-def uncovered(rows: Sequence[Row], listed: Listed) -> list[str]:
-    """The rows that neither break C nor have a mutant, and do not wait for one either."""
-    covered = {name for mutant in listed.mutants.values() for name in mutant.rows} | listed.open.keys()
+def uncovered(rows: Sequence[Row], mutants: Iterable[Mutant]) -> list[str]:
+    """The rows that neither break C nor have a mutant."""
+    covered = {name for mutant in mutants for name in mutant.rows}
     return [row.name for row in rows if not row.breaks_c and row.name not in covered]
 
 
@@ -232,17 +225,15 @@ def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants or rows like walk_* only")
-    parser.add_argument("--list", action="store_true", help="say what mutants there are, and what has none")
+    parser.add_argument("--list", action="store_true", help="say what mutants there are")
     options = parser.parse_args(arguments)
     rows = conformance.find_rows()
     listed = read(rows=[row.name for row in rows])
     wanted = options.only or ["*"]
-    mutants = choose(listed.mutants.values(), wanted)
+    mutants = choose(listed.values(), wanted)
     if options.list:
         for mutant in mutants:
             print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.rows)}")
-        for row, waits_for in listed.open.items():
-            print(f"open: {row}: {waits_for}")
         return 0
     if not mutants:
         raise Failure(f"no mutant matches {' '.join(wanted)}; --list has them all")
@@ -253,11 +244,11 @@ def main(arguments: list[str]) -> int:
     boots = emulated.Boots()
     lines, problems = run(mutants, lambda mutant: build(mutant, tree), lambda mutant: try_rows(mutant, boots))
     if not options.only:
-        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, listed)]
+        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, listed.values())]
     show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), lines)
     for problem in problems:
         print(f"failed: {problem}", flush=True)
-    print(f"{sum(not judge(mutant, result) for mutant, _, result in lines)} of {len(lines)} found; {len(listed.open)} open")
+    print(f"{sum(not judge(mutant, result) for mutant, _, result in lines)} of {len(lines)} found")
     if boots.deaths:
         print(f"QEMU died in {boots.told()}")
     return 1 if problems else 0
