@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The flusher's side of the kick, included by fs-writeback.c alone: what is
- * private to that file, for the edges and rust/kernel/flusher.rs, which
- * decide.
+ * private to that file, for rust/kernel/flusher.rs.
  */
 #ifdef CONFIG_RUST_WRITEBACK
 

@@ -48,7 +48,7 @@ void rust_pace_init(struct bdi_writeback *wb);
 void rust_pace_get_bounds(unsigned int *numbers);
 int rust_pace_set_bounds(const unsigned int *numbers);
 
-/* fs/rust_flusher.h, for the edges */
+/* fs/rust_flusher.h, for rust/kernel/flusher.rs */
 struct bdi_writeback *rust_wb_lock_list_of(struct inode *inode);
 void rust_wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 			struct list_head *list);
@@ -71,7 +71,7 @@ int rust_filemap_flush_range_nr(struct address_space *mapping, loff_t first,
 void rust_wb_init(struct bdi_writeback *wb);
 void rust_wb_exit(struct bdi_writeback *wb);
 
-/* fs/rust_round.c: the dirty inodes of @wb that are not in b_dirty */
+/* fs/rust_round.c: the inodes in b_dontcache of @wb */
 size_t rust_wb_nr_dontcache(struct bdi_writeback *wb);
 bool rust_wb_has_dontcache(struct bdi_writeback *wb);
 
@@ -120,8 +120,8 @@ static inline long rust_chunk(struct bdi_writeback *wb,
 }
 
 /*
- * @unwritten pages of a @chunk are left. How many of them were left on purpose:
- * for the work these are as good as written.
+ * A @chunk was to be written, and @unwritten pages of it were not. How many pages
+ * behind it were left on purpose: for the work these are as good as written.
  */
 static inline long rust_kept(struct bdi_writeback *wb,
 			     struct address_space *mapping,

@@ -27,7 +27,7 @@ struct rust_drop_batch {
 
 #ifdef CONFIG_RUST_WRITEBACK
 
-/* mm/rust_drop.c and mm/filemap.c, for rust/kernel/drop_batch.rs */
+/* mm/rust_drop.c and mm/rust_end_dropbehind.h, for rust/kernel/drop_batch.rs */
 DECLARE_PER_CPU(struct rust_drop_batch, rust_drop_batches);
 void rust_filemap_lock(struct address_space *mapping);
 void rust_filemap_delete(struct address_space *mapping,

@@ -208,7 +208,8 @@ impl<'a> WbPace<'a> {
 
     /// Writers compare the common count, which lacks some of the pages: what the CPUs had not added
     /// to it yet when the exact sum was taken. So the errors are those of one round, and do not add
-    /// up.
+    /// up. Where the device may be busy `uncounted` is minus the common count: as many pages as make a
+    /// kick are to come besides those.
     fn set_kick_at(self, at: KickAt, uncounted: i64) {
         self.fields().kick_at.store(at.pages, Relaxed);
         self.fields().kick_at_most.store(at.most, Relaxed);
@@ -317,8 +318,8 @@ impl<'a> WbPace<'a> {
         chunk(most, cached, self.fields().whole.load(Relaxed).into()).pages
     }
 
-    /// Notes how many pages of an inode were kept that was to have `chunk` of its `cached` pages
-    /// written, and of these has `unwritten`. Returns how many.
+    /// Notes how many pages of an inode were kept, which was to have `chunk` of its `cached` pages
+    /// written; `unwritten` of these were not. Returns how many.
     ///
     /// Context: as above.
     pub fn keep(self, chunk: i64, unwritten: i64, cached: i64) -> i64 {

@@ -28,8 +28,9 @@
 //! Writers set them with [`ask`] and [`kick`], rounds with [`ended`] and [`rest`]; inodes that come
 //! from another wb leave theirs as well. What is left is also taken by a round that begins anyway.
 //!
-//! Who sets left sets when it is due, and has the flusher run then. That is never put off: a writer
-//! who finds it set leaves it alone, and the flusher looks when it rests ([`rest`]).
+//! Who sets left sets when it is due, and has the flusher run then. That is never put off, only
+//! brought forward: by a writer while others' pages cannot be written, and by a round that leaves a
+//! rest. Other writers who find it set leave it alone, and the flusher looks when it rests ([`rest`]).
 
 use super::round::{
     Ended,
@@ -81,11 +82,11 @@ pub trait Wb {
     /// Notes when what is left is due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
 
-    /// Notes why a round begins for what is left. Unordered: with a wrong one it is traced wrongly,
-    /// and leaves a little more or less.
+    /// Notes why the next round begins. Unordered: with a wrong one it is traced wrongly, and leaves a
+    /// little more or less.
     fn set_why(&self, why: Why);
 
-    /// Why that round begins.
+    /// Why the round begins that was asked for last.
     fn why(&self) -> Why;
 
     /// In how many milliseconds that is. None if it is due now.
@@ -260,8 +261,8 @@ pub fn leave(wb: &impl Wb) {
     }
 }
 
-/// The same of pages that are due in so many milliseconds, whatever was noted before. The round
-/// that follows is for them, and leaves nothing on purpose because of its size.
+/// The same of pages that are due in so many milliseconds, or earlier if something was noted to be.
+/// The round that follows is for what is left, and so keeps no rest.
 fn leave_for(wb: &impl Wb, milliseconds: u32) {
     let due = wb.test_and_set_left().then(|| wb.due_in().unwrap_or(0));
     if due.is_none_or(|due| due > milliseconds) {

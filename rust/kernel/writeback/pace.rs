@@ -5,13 +5,14 @@
 //! Each round costs a wake-up, and the more it finds the larger are the device's writes. So a wb
 //! lets dirty dropbehind pages gather, and a round begins when the first of these holds:
 //!
-//! - there are [`KickAt::pages`] of them: what the device writes in [`BANDWIDTH_MS`], and more as
-//!   long as its writes come out small;
+//! - there are [`KickAt::pages`] of them: what the device writes in [`BANDWIDTH_MS`], and more, in
+//!   proportion, while the delay is longer than the least;
 //! - the first of them has waited for [`Pace::delay_ms`].
 //!
 //! The delay follows the device, as a read-ahead window follows a reader: it is long at first,
 //! halved where what was written last came out in large writes before anybody had waited for as
-//! long, and doubled where they were small, which gathering for longer makes larger.
+//! long, and doubled where they were small, which gathering for longer makes larger. While both its
+//! bounds are the same, which they are unless somebody sets them, it stays what it is.
 //!
 //! Where the device's writes are so small that it is its requests that count, as those of random
 //! writers, no more is given to it than it does in a while: what is in its queue gets no neighbours
@@ -26,7 +27,7 @@ pub const TINY_KIB: u64 = 32;
 /// A device with less to do than this is given more.
 pub const QUEUED_MS: u64 = 40;
 
-/// When it has to be given more it has this left to do: what a flusher may take to run.
+/// The flusher comes back when the device has this left to do, for it may take as long to run.
 pub const SLACK_MS: u64 = 20;
 
 /// Less time than this, in microseconds, tells nothing of what a device can do.
@@ -35,7 +36,7 @@ pub const TELLING_US: u64 = 5_000;
 /// However little a device can do, it is given so many pages at a time.
 pub const LEAST_QUEUED: u32 = 32;
 
-/// For how long a device is left alone at most that has more to do than that.
+/// A device that has more than [`QUEUED_MS`] to do is left alone for no longer than this.
 pub const BUSY_MS: u64 = 50;
 
 /// The pages that are written at once are what the device writes in this time, by the wb's own

@@ -87,11 +87,12 @@ pub struct Written {
 /// What is written at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Portion {
-    /// Pages, those that are kept among them. What is begun of an inode may be more.
+    /// How many pages; those that are kept count as if they were written. What is begun of an inode
+    /// may be more.
     pub pages: i64,
     /// Of no inode more is written than this. [`i64::MAX`] if C may have its way.
     pub most: i64,
-    /// Of an inode that has whole requests, no less is written.
+    /// Of an inode that has a whole request, only such are written, and the rest is kept.
     pub whole: bool,
 }
 
@@ -207,11 +208,11 @@ pub struct Chunk {
     pub kept: i64,
 }
 
-/// How much is written of an inode that has `cached` pages: no more than `most`, and whole requests of
-/// `request` pages, if there is one.
+/// How much is written of an inode that has `cached` pages: `most`; or, if they are no more than that
+/// and make a request of `request` pages, whole requests, and the rest is kept.
 ///
-/// A writer with DONTCACHE leaves few pages but those that are to be written. Where there are others
-/// all is written, or the last request is small.
+/// They count though some may be clean: a writer with DONTCACHE leaves few of these. Where there are
+/// many all is written, or the last request is small.
 pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
     let kept = match cached.checked_rem(request) {
         Some(rest) if 0 < request && request <= cached && cached <= most => rest,
@@ -227,8 +228,9 @@ pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
     }
 }
 
-/// How many pages were kept of an inode with `cached` pages that was to have `chunk` of them written,
-/// and of these has `unwritten`: none unless it was cut to whole requests, and had as many.
+/// How many pages of an inode with `cached` pages were kept, which was to have `chunk` of them written;
+/// `unwritten` of these were not. None unless the chunk was whole requests, all of it was written, and
+/// what is behind it is less than a request.
 pub fn kept(chunk: i64, unwritten: i64, cached: i64, request: i64) -> i64 {
     let rest = cached.saturating_sub(chunk);
     let is_whole = request > 0 && chunk > 0 && chunk.checked_rem(request) == Some(0);

@@ -6,12 +6,12 @@ It is made from the rows' own words and from tools/mutants.toml: a test fails wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..steps import write_whole
 from . import conformance, mutants
 from .conformance import Row
-from .mutants import Listed
+from .mutants import Mutant
 
 PAGE = conformance.ROWS / "README.md"
 COMMAND = "tools/enter python3 -m rust_writeback.check.promises"
@@ -28,7 +28,7 @@ Rust core breaks a promise, and where a row could not be run on either core. Of 
 to break C has to, or it proves nothing. `make test` runs the scripts on the Rust core, those of luck for less time.
 
 `make mutants` shows that the rows can fail: those that C does not break run on a Rust core in which one line is wrong.
-`tools/mutants.toml` has the lines, the rule that each breaks, and the rows that wait for theirs. A row that finds
+`tools/mutants.toml` has the lines, the rule that each breaks, and the rows that have to find it. A row that finds
 nothing fails the command, and so does a line that no longer is where it was, or does not compile. `ARGS='--only
 walk_*'` tries some of them, in a minute or two each; the first kernel takes as long as any.
 
@@ -37,16 +37,13 @@ walk_*'` tries some of them, in a minute or two each; the first kernel takes as 
 """
 
 
-def shown_by(row: Row, listed: Listed) -> str:
+def shown_by(row: Row, listed: Iterable[Mutant]) -> str:
     """What has been seen to break a row."""
-    found = [mutant.rule for mutant in listed.mutants.values() if row.name in mutant.rows]
-    found = (["C"] if row.breaks_c else []) + [f"a core without: {rule}" for rule in found]
-    if row.name in listed.open:
-        found.append(f"nothing yet: {listed.open[row.name]}")
-    return "; ".join(found)
+    found = [f"a core without: {mutant.rule}" for mutant in listed if row.name in mutant.rows]
+    return "; ".join((["C"] if row.breaks_c else []) + found)
 
 
-def page(rows: Sequence[Row], listed: Listed) -> str:
+def page(rows: Sequence[Row], listed: Sequence[Mutant]) -> str:
     """The page."""
     parts = [HEAD]
     for promise in dict.fromkeys(row.promise for row in rows):
@@ -61,7 +58,7 @@ def page(rows: Sequence[Row], listed: Listed) -> str:
 def current() -> str:
     """The page as it has to be now."""
     rows = conformance.find_rows()
-    return page(rows, mutants.read(rows=[row.name for row in rows]))
+    return page(rows, [*mutants.read(rows=[row.name for row in rows]).values()])
 
 
 if __name__ == "__main__":
