@@ -127,3 +127,8 @@ def test_the_picture_has_a_row_for_each_load() -> None:
 def test_an_unknown_page_is_told() -> None:
     with pytest.raises(Failure, match="more: no such page; there are load, micro, conformance"):
         kept.main(["load", "more"])
+
+
+def test_a_console_stays_where_it_is() -> None:
+    figures = "the guest oopsed: BUG; the console is in build/log/vm.log"
+    assert kept._verdict({"verdict": "oops", "figures": figures}) == ["oops", "the guest oopsed: BUG"]

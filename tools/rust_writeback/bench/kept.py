@@ -242,7 +242,9 @@ def promises() -> str:
 
 
 def _verdict(result: dict[str, Any]) -> list[str]:
-    return [result["verdict"], result["figures"].replace("|", r"\|")]
+    # A console stays where the row was tried.
+    figures = result["figures"].partition("; the console is in ")[0]
+    return [result["verdict"], figures.replace("|", r"\|")]
 
 
 PAGES: dict[str, Callable[[], str]] = {"load": load, "micro": instructions, "conformance": promises}
