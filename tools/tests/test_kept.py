@@ -12,6 +12,7 @@ import pytest
 from rust_writeback import paths
 from rust_writeback.bench import kept
 from rust_writeback.errors import Failure
+from rust_writeback.vm.emulated import VmFailure
 
 NAMES = ("README.md", "tools/overlay.toml", "tools/results")
 FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block")
@@ -130,5 +131,5 @@ def test_an_unknown_page_is_told() -> None:
 
 
 def test_a_console_stays_where_it_is() -> None:
-    figures = "the guest oopsed: BUG; the console is in build/log/vm.log"
-    assert kept._verdict({"verdict": "oops", "figures": figures}) == ["oops", "the guest oopsed: BUG"]
+    failure = VmFailure("oops", "the guest oopsed: BUG", paths.LOG / "vm.log")
+    assert kept._verdict({"verdict": "oops", "figures": str(failure)}) == ["oops", "the guest oopsed: BUG"]

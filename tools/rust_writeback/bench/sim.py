@@ -42,7 +42,7 @@ REPEATED = ("depth-1/device/dontcache",)
 
 LEFT_OUT = ("noisy", "interleaved", "interleaved-shifted")
 """The readers of the first rest between two reads, and its writer is done before they have read often enough. The
-file of the others, 2.5 times the memory, fills the drive when it is written directly."""
+file of the others has 2.5 times the memory: shifted and written directly it filled the drive."""
 
 COMMAND = """
 PYTHONHASHSEED=0 python3 -B -m bench "$1" >/tmp/out 2>/tmp/err
