@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion of bios in task context: what `bio_endio()`, the worker and the timers of a CPU's
-//! batch call, and who waits for writeback.
+//! Completion of bios in task context: what `bio_endio()`, the worker and the timer of a CPU's batch
+//! call.
 
 use core::{
     mem::forget,
@@ -12,20 +12,27 @@ use kernel::{
     bio::CompletedBio,
     bio_batch::{
         BioBatch,
-        OwnBatch,
-        WritebackWait, //
+        OwnBatch, //
     },
     cpu::CpuId,
+    drop_queue::OwnDropQueue,
     interrupts_off::{
         InterruptsDisabled,
         InterruptsSaved, //
     },
+    page::PAGE_SIZE,
     percpu::PossibleCpu,
     prelude::*,
     sched,
-    writeback::batch::{
-        List,
-        Taken, //
+    writeback::{
+        batch::{
+            List,
+            Taken, //
+        },
+        queue::{
+            small,
+            FEW, //
+        }, //
     }, //
 };
 
@@ -48,6 +55,34 @@ pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
     if let Err(bio) = OwnBatch::this(&off).join(bio) {
         add_first(bio, off);
     }
+}
+
+/// Ends `bio`, unless it wants a task for more than to drop a few small folios, or these cannot wait
+/// for one. Returns whether it has. Who submits with such folios ends others of its bios in interrupts
+/// anyway.
+///
+/// Context: an interrupt, but no NMI.
+///
+/// # Safety
+///
+/// `bio` must point at a bio that was completed and not ended, and that has a `bi_end_io`. If it is
+/// ended the caller gives it up.
+#[export]
+pub unsafe extern "C" fn rust_bio_end_in_interrupt(bio: *mut bindings::bio) -> bool {
+    // SAFETY: The caller promises a bio.
+    let bio = unsafe { NonNull::new_unchecked(bio) };
+    // SAFETY: Guards that are made while this lives are dropped before it, and it is no NMI's.
+    let off = unsafe { InterruptsSaved::new() };
+    // SAFETY: The caller gives up a completed bio, or gets it back.
+    let bio = unsafe { CompletedBio::from_raw(bio) };
+    let nr = bio.nr_dropbehind(FEW, small(PAGE_SIZE));
+    let ends = nr > 0 && OwnDropQueue::this(&off).has_room(nr as usize);
+    if ends {
+        bio.end_here();
+    } else {
+        forget(bio);
+    }
+    ends
 }
 
 /// Apart, so that to join others costs no more than that.
@@ -90,21 +125,11 @@ fn on_this_cpu(what: impl FnOnce(OwnBatch<'_>)) {
     what(OwnBatch::this(&off));
 }
 
-/// The time for which this CPU gathers is over.
-///
-/// # Safety
-///
-/// None is asked for: only C's prototypes make it unsafe. So with those below that say no more.
-#[export]
-pub unsafe extern "C" fn rust_bio_batch_gathered() {
-    on_this_cpu(|own| own.gathered());
-}
-
 /// The interrupt is over in which this CPU was found not to get on with its batch.
 ///
 /// # Safety
 ///
-/// None is asked for.
+/// None is asked for: only C's prototypes make it unsafe.
 #[export]
 pub unsafe extern "C" fn rust_bio_batch_depart() {
     on_this_cpu(|own| own.depart());
@@ -150,27 +175,4 @@ pub unsafe extern "C" fn rust_bio_batch_retire(cpu: u32) {
             own.receive(bios);
         }
     });
-}
-
-/// A task begins to wait for writeback of a dropbehind folio.
-///
-/// Context: a task that may sleep.
-///
-/// # Safety
-///
-/// None is asked for.
-#[export]
-pub unsafe extern "C" fn rust_writeback_wait_begin() {
-    forget(WritebackWait::begin());
-}
-
-/// The wait is over.
-///
-/// # Safety
-///
-/// The caller must have begun a wait, and ends it once.
-#[export]
-pub unsafe extern "C" fn rust_writeback_wait_end() {
-    // SAFETY: The caller has begun it, where it was forgotten.
-    drop(unsafe { WritebackWait::taken_up() });
 }

@@ -11,9 +11,6 @@
 #include <linux/sched/isolation.h>
 #include <linux/tick.h>
 
-/* For how long completions are gathered. */
-#define GATHER_NS	(200 * NSEC_PER_USEC)
-
 /* How many CPUs are looked at to find one for a batch: interrupts are off. */
 #define LOOK_AT		16
 
@@ -24,17 +21,6 @@ DEFINE_PER_CPU_ALIGNED(struct rust_bio_batch, rust_bio_batches);
 
 /* Reclaim may wait for these completions: it has a rescuer. */
 struct workqueue_struct *rust_bio_batch_wq;
-
-struct rust_bio_waits rust_bio_waits ____cacheline_aligned_in_smp;
-
-bool rust_bio_batch_gather(struct rust_bio_batch *batch)
-{
-	if (hrtimer_resolution > GATHER_NS)
-		return false;
-	hrtimer_start(&batch->gather, ns_to_ktime(GATHER_NS),
-		      HRTIMER_MODE_REL_PINNED_HARD);
-	return true;
-}
 
 /*
  * The next tick looks, which is cheap, or a timer where the tick has stopped:
@@ -99,19 +85,6 @@ bool rust_bio_batch_send(struct rust_bio_batch *batch, int cpu)
 	return !smp_call_function_single_async(cpu, &batch->move);
 }
 
-void rust_bio_batch_hurry(void)
-{
-	unsigned int cpu;
-
-	for_each_online_cpu(cpu) {
-		struct rust_bio_batch *batch =
-			per_cpu_ptr(&rust_bio_batches, cpu);
-
-		if (READ_ONCE(batch->gathering))
-			queue_work_on(cpu, rust_bio_batch_wq, &batch->work);
-	}
-}
-
 /*
  * While a CPU comes or goes its work runs on another one, and ends what waits
  * there.
@@ -123,12 +96,6 @@ static void batch_work(struct work_struct *work)
 
 	if (rust_bio_batch_work())
 		queue_work_on(batch->cpu, rust_bio_batch_wq, work);
-}
-
-static enum hrtimer_restart batch_gathered(struct hrtimer *timer)
-{
-	rust_bio_batch_gathered();
-	return HRTIMER_NORESTART;
 }
 
 static void batch_look(struct irq_work *work)
@@ -163,7 +130,6 @@ static int batch_cpu_dead(unsigned int cpu)
 {
 	struct rust_bio_batch *batch = per_cpu_ptr(&rust_bio_batches, cpu);
 
-	hrtimer_cancel(&batch->gather);
 	timer_delete_sync(&batch->idle_watch);
 	rust_bio_batch_retire(cpu);
 	return 0;
@@ -177,6 +143,20 @@ bool rust_bio_has_locked_folio(struct bio *bio)
 		if (folio_test_locked(fi.folio))
 			return true;
 	return false;
+}
+
+unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most,
+				    size_t largest)
+{
+	unsigned int nr = 0, nr_dropbehind = 0;
+	struct folio_iter fi;
+
+	bio_for_each_folio_all(fi, bio) {
+		if (++nr > most || folio_size(fi.folio) > largest)
+			return 0;
+		nr_dropbehind += folio_test_dropbehind(fi.folio);
+	}
+	return nr_dropbehind;
 }
 
 static int __init rust_bio_batch_init(void)
@@ -193,8 +173,6 @@ static int __init rust_bio_batch_init(void)
 		INIT_WORK(&batch->work, batch_work);
 		INIT_CSD(&batch->move, batch_arrived, batch);
 		batch->depart = IRQ_WORK_INIT_HARD(batch_depart);
-		hrtimer_setup(&batch->gather, batch_gathered, CLOCK_MONOTONIC,
-			      HRTIMER_MODE_REL_PINNED_HARD);
 		batch->watch = IRQ_WORK_INIT_LAZY(batch_look);
 		timer_setup(&batch->idle_watch, batch_idle_look, TIMER_PINNED);
 	}

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Bios that want to be completed in task context, completed in each context:
- * they end once, in the order of their completion, and where they may sleep.
+ * they end once, in the order of their completion, and where they may sleep. With
+ * Rust those of few folios end in the interrupt, in whatever order with others,
+ * and the folios are dropped later.
  */
 #include <kunit/test.h>
 #include <linux/bio.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/pagemap.h>
 #include <linux/rust_bio_batch.h>
+#include <linux/rust_drop_queue.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/timer.h>
 
-#define NR_BIOS		300
+#define NR_BIOS		600
 #define PATIENCE	(10 * HZ)
 
 struct ending {
 	struct bio		*bios[NR_BIOS];
 	unsigned int		nr;		/* how many there are */
 	unsigned int		nr_ended;
+	unsigned int		nr_ended_at_once;	/* in the interrupt */
 	bool			in_order;
 	bool			may_sleep;
 	struct task_struct	*task;		/* who ended the last one */
+	bio_end_io_t		*end_io;	/* of bios with folios, if other */
 	struct completion	all;
 	struct irq_work		irq_work;
 	struct timer_list	timer;
@@ -122,7 +128,10 @@ static void with_interrupts_off(struct kunit *test)
 
 static void complete_in_irq_work(struct irq_work *work)
 {
-	complete_bios(container_of(work, struct ending, irq_work));
+	struct ending *ending = container_of(work, struct ending, irq_work);
+
+	complete_bios(ending);
+	ending->nr_ended_at_once = ending->nr_ended;
 }
 
 static void in_an_interrupt(struct kunit *test)
@@ -141,7 +150,10 @@ static void in_an_interrupt(struct kunit *test)
 
 static void complete_in_timer(struct timer_list *timer)
 {
-	complete_bios(container_of(timer, struct ending, timer));
+	struct ending *ending = container_of(timer, struct ending, timer);
+
+	complete_bios(ending);
+	ending->nr_ended_at_once = ending->nr_ended;
 }
 
 static void in_a_softirq(struct kunit *test)
@@ -206,6 +218,182 @@ static void decided_at_completion(struct kunit *test)
 	}
 }
 
+/* What a bio's interrupt ends at most. */
+#define FEW		16
+
+/* Gives @bio @nr folios, with one reference each, that are to be dropped. */
+static void add_folios(struct kunit *test, struct bio *bio, unsigned int nr,
+		       bool dropbehind)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		struct folio *folio = folio_alloc(GFP_KERNEL, 0);
+
+		KUNIT_ASSERT_NOT_NULL(test, folio);
+		if (dropbehind)
+			folio_set_dropbehind(folio);
+		bio_add_folio_nofail(bio, folio, folio_size(folio), 0);
+	}
+}
+
+static void put_folios(struct bio *bio)
+{
+	struct folio_iter fi;
+
+	bio_for_each_folio_all(fi, bio)
+		folio_put(fi.folio);
+}
+
+/* As a file system does at the end of writeback. */
+static void end_folios(struct bio *bio)
+{
+	struct folio_iter fi;
+
+	bio_for_each_folio_all(fi, bio)
+		folio_end_dropbehind(fi.folio);
+	end_bio(bio);
+}
+
+/* Makes the bios of @ending anew, of @nr folios each. */
+static void with_folios(struct kunit *test, struct ending *ending,
+			unsigned int nr, bool dropbehind)
+{
+	struct bio *bio;
+
+	for (unsigned int i = 0; i < ending->nr; i++) {
+		bio_put(ending->bios[i]);
+		bio = bio_alloc(NULL, FEW + 1, REQ_OP_WRITE, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, bio);
+		bio->bi_end_io = ending->end_io ?: end_folios;
+		bio->bi_private = ending;
+		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
+		add_folios(test, bio, nr, dropbehind);
+		ending->bios[i] = bio;
+	}
+}
+
+/* How many bios of @ending, of @nr folios each, end in the interrupt. */
+static unsigned int nr_ended_in_interrupt(struct kunit *test,
+					  struct ending *ending,
+					  unsigned int nr, bool dropbehind)
+{
+	with_folios(test, ending, nr, dropbehind);
+	ending->irq_work = IRQ_WORK_INIT_HARD(complete_in_irq_work);
+	irq_work_queue(&ending->irq_work);
+	irq_work_sync(&ending->irq_work);
+
+	KUNIT_EXPECT_NE(test, 0,
+			wait_for_completion_timeout(&ending->all, PATIENCE));
+	KUNIT_EXPECT_EQ(test, ending->nr_ended, ending->nr);
+	return ending->nr_ended_at_once;
+}
+
+/* All that was to be dropped is, soon. */
+static void expect_dropped(struct kunit *test, struct ending *ending)
+{
+	unsigned long end = jiffies + PATIENCE;
+	struct folio_iter fi;
+
+	for (unsigned int i = 0; i < ending->nr; i++) {
+		bio_for_each_folio_all(fi, ending->bios[i]) {
+			while (folio_ref_count(fi.folio) > 1 &&
+			       time_before(jiffies, end))
+				msleep(20);
+			KUNIT_EXPECT_EQ(test, folio_ref_count(fi.folio), 1);
+			KUNIT_EXPECT_FALSE(test,
+					   folio_test_dropbehind(fi.folio));
+		}
+		put_folios(ending->bios[i]);
+		bio_put(ending->bios[i]);
+	}
+}
+
+static void few_folios(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	set_core(CORE_RUST);
+	begin(test, ending, 1);
+	KUNIT_EXPECT_EQ(test, 1, nr_ended_in_interrupt(test, ending, FEW, true));
+	KUNIT_EXPECT_FALSE(test, ending->may_sleep);
+	expect_dropped(test, ending);
+}
+
+static void few_folios_in_a_softirq(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	set_core(CORE_RUST);
+	begin(test, ending, 8);
+	with_folios(test, ending, FEW, true);
+	timer_setup_on_stack(&ending->timer, complete_in_timer, 0);
+	mod_timer(&ending->timer, jiffies + 1);
+	KUNIT_EXPECT_NE(test, 0,
+			wait_for_completion_timeout(&ending->all, PATIENCE));
+	timer_delete_sync(&ending->timer);
+	timer_destroy_on_stack(&ending->timer);
+	KUNIT_EXPECT_EQ(test, ending->nr_ended_at_once, ending->nr);
+	KUNIT_EXPECT_FALSE(test, ending->may_sleep);
+	expect_dropped(test, ending);
+}
+
+static void many_folios(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	set_core(CORE_RUST);
+	begin(test, ending, 1);
+	KUNIT_EXPECT_EQ(test, 0,
+			nr_ended_in_interrupt(test, ending, FEW + 1, true));
+	KUNIT_EXPECT_TRUE(test, ending->may_sleep);
+	expect_dropped(test, ending);
+}
+
+/* They want a task for another reason. */
+static void none_to_drop(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	set_core(CORE_RUST);
+	begin(test, ending, 1);
+	KUNIT_EXPECT_EQ(test, 0, nr_ended_in_interrupt(test, ending, 1, false));
+	KUNIT_EXPECT_TRUE(test, ending->may_sleep);
+	expect_dropped(test, ending);
+}
+
+/*
+ * Its function may find that it wants a task itself. One at a time: on the
+ * second call the bio is the worker's.
+ */
+static void end_folios_in_task(struct bio *bio)
+{
+	if (!bio_complete_in_task(bio))
+		end_folios(bio);
+}
+
+static void few_folios_and_a_task(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	set_core(CORE_RUST);
+	begin(test, ending, 1);
+	ending->end_io = end_folios_in_task;
+	KUNIT_EXPECT_EQ(test, 0, nr_ended_in_interrupt(test, ending, 1, true));
+	KUNIT_EXPECT_TRUE(test, ending->may_sleep);
+	expect_dropped(test, ending);
+}
+
+/* More than can wait to be dropped, unless another CPU drops some meanwhile. */
+static void more_folios_than_fit(struct kunit *test)
+{
+	struct ending *ending = test->priv;
+
+	set_core(CORE_RUST);
+	begin(test, ending, NR_BIOS);
+	KUNIT_EXPECT_LE(test, RUST_DROP_QUEUE_NR,
+			nr_ended_in_interrupt(test, ending, 1, true));
+	expect_dropped(test, ending);
+}
+
 /* What a CPU has left goes to the one that removes it: here that is the same. */
 static void left_by_a_cpu(struct kunit *test)
 {
@@ -218,34 +406,6 @@ static void left_by_a_cpu(struct kunit *test)
 	rust_bio_batch_retire(smp_processor_id());
 	preempt_enable();
 	expect_ended(test, ending, true);
-}
-
-/* Whether a task that waits has the worker of this CPU queued. */
-static bool is_hurried(struct rust_bio_batch *batch)
-{
-	bool hurried;
-
-	flush_work(&batch->work);
-	preempt_disable();
-	rust_writeback_wait_begin();
-	hurried = work_pending(&batch->work);
-	rust_writeback_wait_end();
-	preempt_enable();
-	return hurried;
-}
-
-/* As a rule nobody gathers, and a wait is to look at no CPU then. */
-static void a_wait_seeks_who_is_counted(struct kunit *test)
-{
-	struct rust_bio_batch *batch = per_cpu_ptr(&rust_bio_batches, 0);
-
-	set_core(CORE_RUST);
-	WRITE_ONCE(batch->gathering, 1);
-	KUNIT_EXPECT_FALSE(test, is_hurried(batch));
-	rust_bio_waits.nr_gathering++;
-	KUNIT_EXPECT_TRUE(test, is_hurried(batch));
-	rust_bio_waits.nr_gathering--;
-	WRITE_ONCE(batch->gathering, 0);
 }
 
 static enum core core_before;
@@ -270,8 +430,13 @@ static struct kunit_case bio_batch_cases[] = {
 	KUNIT_CASE(in_a_softirq),
 	KUNIT_CASE(with_a_folio_locked),
 	KUNIT_CASE(decided_at_completion),
+	KUNIT_CASE(few_folios),
+	KUNIT_CASE(few_folios_in_a_softirq),
+	KUNIT_CASE(many_folios),
+	KUNIT_CASE(none_to_drop),
+	KUNIT_CASE(few_folios_and_a_task),
+	KUNIT_CASE(more_folios_than_fit),
 	KUNIT_CASE(left_by_a_cpu),
-	KUNIT_CASE(a_wait_seeks_who_is_counted),
 	{}
 };
 

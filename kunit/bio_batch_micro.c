@@ -10,6 +10,7 @@
 #include <linux/bio.h>
 #include <linux/debugfs.h>
 #include <linux/delay.h>
+#include <linux/irq_work.h>
 #include <linux/kernel_stat.h>
 #include <linux/math64.h>
 #include <linux/pagemap.h>
@@ -159,13 +160,29 @@ static struct costs usual(struct subjects *s, unsigned int nr, bool in_a_while)
 	return (struct costs){ middle(queue), middle(end) };
 }
 
+static void end_folio(struct bio *bio)
+{
+	folio_end_dropbehind(bio_first_folio_all(bio));
+	end_bio(bio);
+}
+
+struct stream {
+	struct irq_work	work;
+	struct bio	*bio;
+};
+
+static void complete_bio(struct irq_work *work)
+{
+	bio_endio(container_of(work, struct stream, work)->bio);
+}
+
 /*
- * How often tasks are switched for bios that complete one at a time, and fast.
- * While @folio is waited for, if there is one.
+ * How often tasks are switched for bios of a dropbehind folio that complete in
+ * interrupts, one at a time, and fast.
  */
 static u64 switches(struct subjects *s, struct folio *folio)
 {
-	bool waits = folio && rust_begin_writeback_wait(folio);
+	struct stream stream = { .work = IRQ_WORK_INIT_HARD(complete_bio) };
 	u64 before;
 
 	migrate_disable();
@@ -173,22 +190,30 @@ static u64 switches(struct subjects *s, struct folio *folio)
 	before = nr_context_switches();
 	for (unsigned int i = 0; i < STREAM; i++) {
 		unsigned int n = i % NR_BIOS;
-		unsigned long flags;
 
 		if (READ_ONCE(s->nr_ended[n]) != s->nr_begun[n] &&
 		    !wait_for_all(s))
 			break;
 		s->nr_begun[n]++;
-		local_irq_save(flags);
-		bio_endio(s->bios[n]);
-		local_irq_restore(flags);
+		stream.bio = s->bios[n];
+		folio_set_dropbehind(folio);
+		irq_work_queue(&stream.work);
+		irq_work_sync(&stream.work);
 		usleep_range(20, 21);
 	}
 	schedule_timeout_uninterruptible(A_WHILE);
 	wait_for_all(s);
 	migrate_enable();
-	rust_end_writeback_wait(waits);
 	return nr_context_switches() - before;
+}
+
+/* Gives each bio @folio, which is dropped at its end. */
+static void add_folio(struct subjects *s, struct folio *folio)
+{
+	for (unsigned int i = 0; i < NR_BIOS; i++) {
+		s->bios[i]->bi_end_io = end_folio;
+		bio_add_folio_nofail(s->bios[i], folio, folio_size(folio), 0);
+	}
 }
 
 static void measure(struct seq_file *m, struct subjects *s, struct folio *folio)
@@ -205,8 +230,8 @@ static void measure(struct seq_file *m, struct subjects *s, struct folio *folio)
 	seq_printf(m, "bio_alone %lld\n", one.end - nothing.end);
 	seq_printf(m, "bio_of_32 %lld\n",
 		   (many.end - one.end) / (NR_BIOS - 1));
-	seq_printf(m, "stream_switches %llu\n", switches(s, NULL));
-	seq_printf(m, "waited_stream_switches %llu\n", switches(s, folio));
+	add_folio(s, folio);
+	seq_printf(m, "stream_switches %llu\n", switches(s, folio));
 }
 
 static int micro_bios_show(struct seq_file *m, void *unused)
@@ -217,9 +242,8 @@ static int micro_bios_show(struct seq_file *m, void *unused)
 
 	if (!folio || !s)
 		goto free;
-	folio_set_dropbehind(folio);
 	for (unsigned int i = 0; i < NR_BIOS; i++) {
-		struct bio *bio = bio_alloc(NULL, 0, REQ_OP_WRITE, GFP_KERNEL);
+		struct bio *bio = bio_alloc(NULL, 1, REQ_OP_WRITE, GFP_KERNEL);
 
 		if (!bio)
 			goto put;

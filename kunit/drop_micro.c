@@ -12,9 +12,12 @@
 #include <linux/debugfs.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/irq_work.h>
 #include <linux/math64.h>
 #include <linux/pagemap.h>
+#include <linux/rust_bio_batch.h>
 #include <linux/rust_drop_batch.h>
+#include <linux/rust_drop_queue.h>
 #include <linux/seq_file.h>
 #include <linux/sort.h>
 #include <linux/timex.h>
@@ -22,11 +25,14 @@
 
 #define ROUNDS		100
 #define MIB_BEHIND	2
+/* Longer than a folio waits to be dropped. */
+#define A_WHILE		(HZ / 50 + 1)
 
 struct kind {
 	const char	*name;
 	size_t		size;		/* of a folio */
 	unsigned int	nr;		/* folios of a bio */
+	bool		in_interrupt;	/* where the bio completes */
 };
 
 static const struct kind kinds[] = {
@@ -37,6 +43,8 @@ static const struct kind kinds[] = {
 	{ "drop_64k_of_16",	SZ_64K,	16 },
 	{ "drop_2m_alone",	SZ_2M,	1 },
 	{ "drop_2m_of_4",	SZ_2M,	4 },
+	{ "drop_4k_interrupt",	SZ_4K,	1,	true },
+	{ "drop_4k_interrupt_of_8", SZ_4K, 8,	true },
 };
 
 static DEFINE_MUTEX(micro_lock);
@@ -52,6 +60,58 @@ static noinline void end_folios(struct bio *bio)
 	CLASS(rust_drop_batch, drops)(bio);
 	bio_for_each_folio_all(fi, bio)
 		folio_end_writeback(fi.folio);
+}
+
+struct interrupt {
+	struct irq_work	work;
+	struct bio	*bio;
+	s64		cost;
+};
+
+static void complete_bio(struct irq_work *work)
+{
+	struct interrupt *interrupt = container_of(work, struct interrupt, work);
+	u64 begin = get_cycles();
+
+	bio_endio(interrupt->bio);
+	interrupt->cost = get_cycles() - begin;
+}
+
+/*
+ * What it takes to complete @bio in an interrupt, and the task that has to do
+ * with it afterwards. To wake its worker, or to have it woken in a while, is
+ * part of that; what the worker costs on its way is not.
+ */
+static s64 complete_in_interrupt(struct bio *bio, bool dropbehind)
+{
+	struct interrupt interrupt = {
+		.work = IRQ_WORK_INIT_HARD(complete_bio),
+		.bio = bio,
+	};
+	struct rust_drop_queue *queue = this_cpu_ptr(&rust_drop_queues);
+	bool is_ours;
+	u64 begin;
+
+	irq_work_queue(&interrupt.work);
+	while (irq_work_is_busy(&interrupt.work))
+		cpu_relax();
+	if (!dropbehind)
+		return interrupt.cost;
+	/* the queue has one work at a time */
+	is_ours = cancel_delayed_work(&queue->work);
+	begin = get_cycles();
+	bio_micro_work();
+	if (is_ours)
+		rust_drop_queue_drop(queue);
+	return interrupt.cost + get_cycles() - begin;
+}
+
+static s64 complete_in_task(struct bio *bio)
+{
+	u64 begin = get_cycles();
+
+	end_folios(bio);
+	return get_cycles() - begin;
 }
 
 /* Adds a folio that is under writeback at @pos to @bio. */
@@ -89,9 +149,11 @@ static int end_one(struct address_space *mapping, const struct kind *kind,
 	struct bio *bio;
 	bool is_left;
 	int err = 0;
-	u64 begin;
 
 	bio = bio_alloc(NULL, kind->nr, REQ_OP_WRITE, GFP_KERNEL);
+	bio->bi_end_io = end_folios;
+	if (dropbehind)
+		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
 	for (unsigned int i = 0; i < kind->nr && !err; i++) {
 		err = add_folio(mapping, bio, pos, kind->size, dropbehind);
 		pos += kind->size;
@@ -100,11 +162,16 @@ static int end_one(struct address_space *mapping, const struct kind *kind,
 	lru_add_drain();
 
 	preempt_disable();
-	begin = get_cycles();
-	end_folios(bio);
-	*cost = get_cycles() - begin;
+	if (kind->in_interrupt)
+		*cost = complete_in_interrupt(bio, dropbehind);
+	else
+		*cost = complete_in_task(bio);
 	preempt_enable();
 	bio_put(bio);
+
+	/* no worker is on its way when the next one begins */
+	if (kind->in_interrupt)
+		schedule_timeout_uninterruptible(A_WHILE);
 
 	is_left = filemap_range_has_page(mapping, first, pos - 1);
 	if (!err && is_left == dropbehind)

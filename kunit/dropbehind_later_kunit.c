@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios that are to be dropped later: a bounded number of them is held, for a
- * bounded time, and they are dropped as soon as they can be.
+ * Folios that are to be dropped soon or later: a bounded number of them is held,
+ * for a bounded time, and they are dropped as soon as they can be.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
+#include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rust_dropbehind.h>
+#include <linux/rust_drop_queue.h>
 #include <linux/rust_leftovers.h>
 
 #define MANY		100
+#define TOO_MANY	(RUST_DROP_QUEUE_NR + MANY)
 #define PATIENCE	(10 * HZ)
 
 /* Without a page cache it cannot leave one: it loses the flag then. */
@@ -101,11 +104,100 @@ static void a_dirty_one_is_left_alone(struct kunit *test)
 	folio_put(folio);
 }
 
+struct interrupt {
+	struct irq_work	work;
+	struct folio	**folios;
+	int		nr;
+	int		held;
+};
+
+static void drop_in_interrupt(struct irq_work *work)
+{
+	struct interrupt *interrupt = container_of(work, struct interrupt, work);
+
+	for (int i = 0; i < interrupt->nr; i++) {
+		rust_drop_later(interrupt->folios[i]);
+		interrupt->held += folio_ref_count(interrupt->folios[i]) > 1;
+	}
+}
+
+/* An interrupt that is to drop @nr folios, which are locked. */
+static struct interrupt interrupt_with(struct kunit *test, int nr)
+{
+	struct interrupt interrupt = {
+		.work = IRQ_WORK_INIT_HARD(drop_in_interrupt),
+		.folios = kunit_kcalloc(test, nr, sizeof(struct folio *),
+					GFP_KERNEL),
+		.nr = nr,
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, interrupt.folios);
+	for (int i = 0; i < nr; i++)
+		interrupt.folios[i] = locked_folio(test);
+	return interrupt;
+}
+
+static void run(struct interrupt *interrupt)
+{
+	irq_work_queue(&interrupt->work);
+	irq_work_sync(&interrupt->work);
+}
+
+/* More than could be remembered one by one. */
+static void a_task_drops_those_of_an_interrupt(struct kunit *test)
+{
+	struct interrupt interrupt = interrupt_with(test, MANY);
+
+	for (int i = 0; i < MANY; i++)
+		folio_unlock(interrupt.folios[i]);
+	run(&interrupt);
+	KUNIT_EXPECT_EQ(test, interrupt.held, MANY);
+	for (int i = 0; i < MANY; i++) {
+		struct folio *folio = interrupt.folios[i];
+
+		expect_given_up(test, folio);
+		KUNIT_EXPECT_FALSE(test, folio_test_dropbehind(folio));
+		folio_put(folio);
+	}
+}
+
+/* More are if another CPU drops some meanwhile. */
+static void an_interrupt_has_so_many_held(struct kunit *test)
+{
+	struct interrupt interrupt = interrupt_with(test, TOO_MANY);
+
+	run(&interrupt);
+	KUNIT_EXPECT_GE(test, interrupt.held,
+			RUST_DROP_QUEUE_NR + RUST_LEFTOVERS_NR);
+	for (int i = 0; i < TOO_MANY; i++) {
+		expect_given_up(test, interrupt.folios[i]);
+		folio_unlock(interrupt.folios[i]);
+		folio_put(interrupt.folios[i]);
+	}
+}
+
+static void one_of_an_interrupt_is_tried_again(struct kunit *test)
+{
+	struct interrupt interrupt = interrupt_with(test, 1);
+	struct folio *folio = interrupt.folios[0];
+
+	run(&interrupt);
+	msleep(50);
+	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(folio));
+	folio_unlock(folio);
+	expect_given_up(test, folio);
+	KUNIT_EXPECT_FALSE(test, folio_test_dropbehind(folio));
+	folio_put(folio);
+}
+
 static struct kunit_case dropbehind_later_cases[] = {
 	KUNIT_CASE(a_bounded_number_is_held),
 	KUNIT_CASE(one_is_held_once),
 	KUNIT_CASE(it_is_dropped_once_unlocked),
 	KUNIT_CASE(a_dirty_one_is_left_alone),
+	KUNIT_CASE(a_task_drops_those_of_an_interrupt),
+	KUNIT_CASE(an_interrupt_has_so_many_held),
+	KUNIT_CASE(one_of_an_interrupt_is_tried_again),
 	{}
 };
 

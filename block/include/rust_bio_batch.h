@@ -7,8 +7,6 @@
 #define _LINUX_RUST_BIO_BATCH_H
 
 #include <linux/bio.h>
-#include <linux/cleanup.h>
-#include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/percpu-defs.h>
 #include <linux/rust_writeback.h>
@@ -17,7 +15,7 @@
 #include <linux/workqueue.h>
 
 enum {
-	RUST_BIO_BATCH_CORE	= 11,	/* words */
+	RUST_BIO_BATCH_CORE	= 8,	/* words */
 	RUST_BIO_BATCH_HZ	= HZ,
 };
 
@@ -31,7 +29,6 @@ struct rust_bio_batch {
 	unsigned int		cpu;
 	unsigned int		looked_at;	/* by find_cpu(), in vain */
 	struct work_struct	work;
-	struct hrtimer		gather;
 	struct irq_work		watch;
 	struct timer_list	idle_watch;
 	struct irq_work		depart;
@@ -39,55 +36,49 @@ struct rust_bio_batch {
 	call_single_data_t	move;
 	struct bio_list		moving;		/* to another CPU */
 	unsigned int		is_moving;	/* not yet taken there */
-	unsigned int		gathering;	/* the timer is to queue work */
 	unsigned long		crowded_until;	/* by real-time tasks, in jiffies */
-};
-
-/* Either looks at the other's number, and changes its own. */
-struct rust_bio_waits {
-	int			nr_waiting;	/* tasks, for dropbehind folios */
-	int			nr_gathering;	/* CPUs, where .gathering is set */
 };
 
 #ifdef CONFIG_RUST_WRITEBACK
 
-/* block/rust_bio_batch.c, for rust/kernel/bio_batch.rs */
+/* block/rust_bio_batch.c, for rust/kernel/bio_batch.rs and bio.rs */
 DECLARE_PER_CPU_ALIGNED(struct rust_bio_batch, rust_bio_batches);
 extern struct workqueue_struct *rust_bio_batch_wq;
-extern struct rust_bio_waits rust_bio_waits;
-bool rust_bio_batch_gather(struct rust_bio_batch *batch);
 void rust_bio_batch_watch(struct rust_bio_batch *batch);
 int rust_bio_batch_find_cpu(struct rust_bio_batch *batch);
 void rust_bio_batch_depart_soon(struct rust_bio_batch *batch);
 bool rust_bio_batch_send(struct rust_bio_batch *batch, int cpu);
-void rust_bio_batch_hurry(void);
+unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most,
+				    size_t largest);
 
-/* block/rust_bio_batch.c, for rust_bio_end_later() */
+/* block/rust_bio_batch.c, for rust_bio_end_elsewhere() */
 bool rust_bio_has_locked_folio(struct bio *bio);
 
 /* block/bio_batch.rs */
 void rust_bio_complete_in_task(struct bio *bio);
+bool rust_bio_end_in_interrupt(struct bio *bio);
 bool rust_bio_batch_work(void);
-void rust_bio_batch_gathered(void);
 void rust_bio_batch_look(void);
 void rust_bio_batch_depart(void);
 void rust_bio_batch_arrived(struct rust_bio_batch *from);
 void rust_bio_batch_retire(unsigned int cpu);
-void rust_writeback_wait_begin(void);
-void rust_writeback_wait_end(void);
 
 /* block/rust_bio_micro.h, for the micro-benchmark */
 void bio_micro_work(void);
 
 /*
- * @bio wants a task, and ends later if this is none. Nor does it end where its
- * submitter still has one of its folios locked, on a device that completes what
- * it is given at once: the folio's end of dropbehind would fail for the lock.
+ * @bio wants a task. In an interrupt it ends nevertheless if that leaves no more
+ * to a task than to drop its folios, and later otherwise. Nor does it end here
+ * where its submitter still has one of its folios locked, on a device that
+ * completes what it is given at once: the folio could not be dropped.
  */
-static inline bool rust_bio_end_later(struct bio *bio)
+static inline bool rust_bio_end_elsewhere(struct bio *bio)
 {
-	if (!rust_writeback_active() ||
-	    (!bio_in_atomic() && !rust_bio_has_locked_folio(bio)))
+	if (!rust_writeback_active())
+		return false;
+	if (!in_task() && rust_bio_end_in_interrupt(bio))
+		return true;
+	if (!bio_in_atomic() && !rust_bio_has_locked_folio(bio))
 		return false;
 	rust_bio_complete_in_task(bio);
 	return true;
@@ -100,28 +91,13 @@ static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)
 		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
 }
 
-/* A task is about to wait for writeback of @folio. True if that is counted. */
-static inline bool rust_begin_writeback_wait(struct folio *folio)
-{
-	if (!rust_writeback_active() || !folio_test_dropbehind(folio))
-		return false;
-	rust_writeback_wait_begin();
-	return true;
-}
-
-static inline void rust_end_writeback_wait(bool counted)
-{
-	if (counted)
-		rust_writeback_wait_end();
-}
-
 #else /* CONFIG_RUST_WRITEBACK */
 
 static inline void rust_bio_complete_in_task(struct bio *bio)
 {
 }
 
-static inline bool rust_bio_end_later(struct bio *bio)
+static inline bool rust_bio_end_elsewhere(struct bio *bio)
 {
 	return false;
 }
@@ -130,19 +106,6 @@ static inline void rust_bio_end_dropbehind(struct bio *bio, struct folio *folio)
 {
 }
 
-static inline bool rust_begin_writeback_wait(struct folio *folio)
-{
-	return false;
-}
-
-static inline void rust_end_writeback_wait(bool counted)
-{
-}
-
 #endif /* CONFIG_RUST_WRITEBACK */
-
-/* CLASS(rust_writeback_wait, wait)(folio): for as long as the scope lasts */
-DEFINE_CLASS(rust_writeback_wait, bool, rust_end_writeback_wait(_T),
-	     rust_begin_writeback_wait(folio), struct folio *folio)
 
 #endif /* _LINUX_RUST_BIO_BATCH_H */

@@ -27,10 +27,9 @@ struct rust_leftovers {
 	struct delayed_work	work;
 };
 
-/* mm/rust_drop.c, for rust/kernel/leftovers.rs */
+/* mm/rust_drop.c, for rust/kernel/leftovers.rs and drop_queue.rs */
 DECLARE_PER_CPU(struct rust_leftovers, rust_leftovers);
-bool rust_leftovers_queue(struct rust_leftovers *leftovers, unsigned int ms,
-			  bool anew);
+bool rust_drop_begin(struct delayed_work *work, unsigned int ms, bool anew);
 
 /* mm/dropbehind_later.rs */
 void rust_drop_later(struct folio *folio);

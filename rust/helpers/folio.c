@@ -4,6 +4,12 @@
 #include <linux/mm.h>
 #include <linux/page-flags.h>
 #include <linux/pagemap.h>
+#include <linux/swap.h>
+
+__rust_helper bool rust_helper_lru_cache_disabled(void)
+{
+	return lru_cache_disabled();
+}
 
 __rust_helper void rust_helper_folio_get(struct folio *folio)
 {

@@ -9,7 +9,7 @@
 //! | submitted | the block layer and the device | not seen |
 //! | completed | the context that `bio_endio()` runs in | a [`CompletedBio`] |
 //! | queued | the batch of a CPU, or on its way from one CPU to another | in a [`BioList`] |
-//! | being ended | the worker of a CPU | a [`CompletedBio`] again |
+//! | being ended | the worker of a CPU, or its interrupt | a [`CompletedBio`] again |
 //! | ended | its `bi_end_io` function | gone: [`CompletedBio::end`] took it |
 //!
 //! A [`CompletedBio`] that is dropped, alone or in a [`BioList`], would never be ended, and whoever
@@ -20,10 +20,7 @@
 use crate::{
     bindings,
     warn_on,
-    writeback::batch::{
-        Completion,
-        List, //
-    }, //
+    writeback::batch::List, //
 };
 use core::{
     mem::{
@@ -63,7 +60,7 @@ impl CompletedBio {
 
     /// Ends the bio: its submitter takes it back.
     ///
-    /// Context: as the submitter asked for: a task that may sleep.
+    /// Context: a task that may sleep, if the submitter asks for that, and otherwise any but NMI.
     ///
     /// C counterpart: the call of `bi_end_io` at the end of `bio_endio()`.
     #[inline(always)]
@@ -78,6 +75,25 @@ impl CompletedBio {
         }
     }
 
+    /// Ends the bio where it has completed, though it asks for a task.
+    ///
+    /// Context: any in which its submitter ends bios of ordinary folios, which ask for none.
+    #[inline(always)]
+    pub fn end_here(self) {
+        // SAFETY: By the type invariants the bio is live and ours. The flag goes, so that its
+        // function may find for itself that it wants a task.
+        unsafe { (*self.0.as_ptr()).bi_flags &= !(1 << bindings::BIO_COMPLETE_IN_TASK) };
+        self.end();
+    }
+
+    /// How many of the bio's folios are to be dropped. Zero if it has more than `most` folios, or one
+    /// of more than `largest` bytes.
+    #[inline(always)]
+    pub fn nr_dropbehind(&self, most: u32, largest: usize) -> u32 {
+        // SAFETY: By the type invariants the bio is live, and its folios are until it is ended.
+        unsafe { bindings::rust_bio_nr_dropbehind(self.0.as_ptr(), most, largest) }
+    }
+
     /// Gives the bio up.
     #[inline(always)]
     fn into_raw(self) -> NonNull<bindings::bio> {
@@ -88,18 +104,6 @@ impl CompletedBio {
 impl Drop for CompletedBio {
     fn drop(&mut self) {
         warn_on!(true);
-    }
-}
-
-impl Completion for CompletedBio {
-    /// A write that was not submitted on behalf of somebody who waits (`REQ_SYNC`).
-    #[inline(always)]
-    fn can_wait(&self) -> bool {
-        const OP: u32 = (1 << bindings::REQ_OP_BITS) - 1;
-        const SYNC: u32 = 1 << bindings::req_flag_bits___REQ_SYNC;
-        // SAFETY: By the type invariants the bio is live and ours.
-        let opf = unsafe { (*self.0.as_ptr()).bi_opf };
-        opf & (OP | SYNC) == bindings::req_op_REQ_OP_WRITE
     }
 }
 
@@ -165,11 +169,6 @@ impl List for BioList {
     #[inline(always)]
     fn is_empty(&self) -> bool {
         self.head.is_null()
-    }
-
-    #[inline(always)]
-    fn is_single(&self) -> bool {
-        !self.is_empty() && self.head == self.tail
     }
 
     #[inline(always)]

@@ -22,7 +22,6 @@ use crate::{
     sync::atomic::{
         Acquire,
         Atomic,
-        Full,
         Relaxed,
         Release, //
     },
@@ -32,16 +31,11 @@ use crate::{
     },
     workqueue::Queue,
     writeback::batch::{
-        begin_wait,
-        end_gathering,
-        may_gather,
         Batch,
-        Gatherer,
         Moment,
         Progress,
         Taken,
-        Todo,
-        Waiter, //
+        Todo, //
     }, //
 };
 use core::{
@@ -103,12 +97,6 @@ impl BioBatch {
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).is_moving) }
     }
 
-    fn gathering(&self) -> &Atomic<u32> {
-        // SAFETY: The batch lives by the type invariants. Rust only accesses the field by this, and
-        // C reads it with `READ_ONCE()`.
-        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).gathering) }
-    }
-
     /// Takes what the batch's CPU has sent to this one.
     ///
     /// # Safety
@@ -163,7 +151,7 @@ impl<'a> OwnBatch<'a> {
         }
     }
 
-    /// Takes all that a CPU has left that is gone. It gathers no more.
+    /// Takes all that a CPU has left that is gone.
     ///
     /// # Safety
     ///
@@ -175,7 +163,6 @@ impl<'a> OwnBatch<'a> {
             batch: BioBatch::per_cpu().of(cpu),
             _here: PhantomData,
         };
-        end_gathering(gone.batch);
         gone.with_core(Batch::retire)
     }
 
@@ -208,28 +195,23 @@ impl<'a> OwnBatch<'a> {
 
     #[inline(always)]
     fn act(self, todo: Todo) {
-        if todo == Todo::Run {
-            self.queue();
-        } else if todo != Todo::Watch {
-            self.act_otherwise(todo);
+        match todo {
+            Todo::Run => self.queue(),
+            Todo::Move => self.depart_soon(),
+            Todo::Watch => {}
         }
         self.watch();
     }
 
     #[cold]
-    fn act_otherwise(self, todo: Todo) {
-        match todo {
-            Todo::Gather => self.gather(),
-            Todo::Move => {
-                // SAFETY: The batch lives by its type's invariants, and its work with it.
-                unsafe { bindings::rust_bio_batch_depart_soon(self.batch.as_raw()) };
-            }
-            Todo::Run | Todo::Watch => {}
-        }
+    fn depart_soon(self) {
+        // SAFETY: The batch lives by its type's invariants, and its work with it.
+        unsafe { bindings::rust_bio_batch_depart_soon(self.batch.as_raw()) };
     }
 
-    fn hurry(self) {
-        self.with_core(Batch::hurry);
+    /// Has the worker of this CPU end all that waits.
+    fn run(self) {
+        self.with_core(Batch::run);
         self.queue();
     }
 
@@ -237,14 +219,6 @@ impl<'a> OwnBatch<'a> {
     #[inline(always)]
     pub fn take(self) -> Taken<BioList> {
         self.with_core(Batch::take)
-    }
-
-    /// Ends the gathering: its time is over.
-    pub fn gathered(self) {
-        end_gathering(self.batch);
-        if self.with_core(Batch::gathered) {
-            self.queue();
-        }
     }
 
     /// Looks after the worker. Moves the batch where that does not get its CPU.
@@ -264,15 +238,6 @@ impl<'a> OwnBatch<'a> {
         }
     }
 
-    fn gather(self) {
-        // SAFETY: The batch lives by its type's invariants, and its timer with it.
-        let start = || unsafe { bindings::rust_bio_batch_gather(self.batch.as_raw()) };
-        if !may_gather(self.batch) || !start() {
-            end_gathering(self.batch);
-            self.hurry();
-        }
-    }
-
     /// Sends all that waits to another CPU, or queues the worker if there is none that can end it
     /// sooner. Nothing while what was sent before is on its way.
     fn send(self) {
@@ -282,7 +247,7 @@ impl<'a> OwnBatch<'a> {
         // SAFETY: The batch lives by its type's invariants.
         let cpu = unsafe { bindings::rust_bio_batch_find_cpu(self.batch.as_raw()) };
         if cpu < 0 {
-            return self.hurry();
+            return self.run();
         }
         // SAFETY: By the type invariants the list is this CPU's.
         let moving = || unsafe { &mut *(&raw mut (*self.batch.as_raw()).moving).cast::<BioList>() };
@@ -312,81 +277,5 @@ impl<'a> OwnBatch<'a> {
     fn watch(self) {
         // SAFETY: The batch lives by its type's invariants, and its timer with it.
         unsafe { bindings::rust_bio_batch_watch(self.batch.as_raw()) };
-    }
-}
-
-/// How many there are of whom (`struct rust_bio_waits`).
-#[repr(C)]
-struct Numbers {
-    waiting: Atomic<i32>,
-    gathering: Atomic<i32>,
-}
-
-const _: () = assert!(size_of::<Numbers>() == size_of::<bindings::rust_bio_waits>());
-
-fn nr() -> &'static Numbers {
-    // SAFETY: The variable is C's, lives as long as the kernel, and is only accessed by this. An
-    // `Atomic` is transparent over its number.
-    unsafe { &*(&raw mut bindings::rust_bio_waits).cast() }
-}
-
-impl Gatherer for BioBatch {
-    fn set_gathering(&self, gathers: bool) -> bool {
-        self.gathering().xchg(gathers.into(), Full) != 0
-    }
-
-    fn count_gathering(&self, change: i32) {
-        nr().gathering.fetch_add(change, Full);
-    }
-
-    fn is_anybody_waiting(&self) -> bool {
-        nr().waiting.load(Relaxed) != 0
-    }
-}
-
-/// The current task.
-struct CurrentTask;
-
-impl Waiter for CurrentTask {
-    fn count_waiting(&self) {
-        nr().waiting.fetch_add(1, Full);
-    }
-
-    fn is_anybody_gathering(&self) -> bool {
-        nr().gathering.load(Relaxed) != 0
-    }
-
-    fn hurry_gathering(&self) {
-        // SAFETY: May be called wherever a task may sleep, and that is where tasks wait.
-        unsafe { bindings::rust_bio_batch_hurry() };
-    }
-}
-
-/// Writeback of a dropbehind folio that a task waits for: no bio is put off meanwhile.
-#[must_use = "it is about the time until it is dropped"]
-pub struct WritebackWait(());
-
-impl WritebackWait {
-    /// Begins the wait.
-    ///
-    /// Context: a task that may sleep.
-    pub fn begin() -> Self {
-        begin_wait(&CurrentTask);
-        Self(())
-    }
-
-    /// Takes up a wait that C keeps.
-    ///
-    /// # Safety
-    ///
-    /// The wait must have begun and been forgotten, and nobody else must take it up.
-    pub unsafe fn taken_up() -> Self {
-        Self(())
-    }
-}
-
-impl Drop for WritebackWait {
-    fn drop(&mut self) {
-        nr().waiting.fetch_sub(1, Relaxed);
     }
 }

@@ -5,13 +5,14 @@
 //! Which ones, and when they are dropped, is decided in [`crate::writeback::together`].
 //!
 //! The task has several folios locked at a time, and their order in the file is not the order in
-//! which others lock folios. That cannot hang: it only ever tries to lock, and between its first
-//! folio and the end of its bio it waits for nothing. Those functions of a file system that end the
-//! folios of a bio take spinlocks and free memory; what else it does at the end of a bio comes
-//! before or in other tasks. To take a folio's buffers away (`Held::release`) without a gfp
-//! flag neither waits for I/O nor for another folio. So whoever waits for one of the locks waits
-//! for as long as a bio's folios take. That holds where the task is one that submits, too: what it
-//! has locked itself it fails to lock here, and the folio is tried again later.
+//! which others lock folios. That cannot hang: it only ever tries to lock, and between its first folio
+//! and the end of its bio, or of a row of folios that an interrupt has left to it, it waits for
+//! nothing. Those functions of a file system that end the folios of a bio take spinlocks and free
+//! memory; what else it does at the end of a bio comes before or in other tasks. To take a folio's
+//! buffers away (`Held::release`) without a gfp flag neither waits for I/O nor for another folio. So
+//! whoever waits for one of the locks waits for as long as a bio's folios take, or such a row. That
+//! holds where the task is one that submits, too: what it has locked itself it fails to lock here, and
+//! the folio is tried again later.
 //!
 //! A folio that is locked and in a page cache keeps that, and the inode: eviction waits for the
 //! lock. So nothing else has to hold the inode. After the last folio has left, the inode's lock
@@ -123,6 +124,13 @@ impl FolioGuard<'_> {
     /// C counterpart: `filemap_end_dropbehind()`.
     #[inline]
     pub fn end_dropbehind(self) {
+        self.end(false);
+    }
+
+    /// With `spares_end` the folio that its file ends in is kept for a while, if somebody may append
+    /// to that.
+    #[inline(always)]
+    fn end(self, spares_end: bool) {
         if self.raw_mapping().is_null() {
             // Somebody else has taken it out.
             if self.seen().may_go() {
@@ -133,7 +141,7 @@ impl FolioGuard<'_> {
         // SAFETY: By the type invariants the folio is locked by this guard, from which nothing is
         // borrowed any more. Its lock keeps it in the page cache, and that has a reference on it
         // until it leaves; the guard was borrowed from who has another.
-        unsafe { drop_locked(NonNull::from(&**self).cast(), false) };
+        unsafe { drop_locked(NonNull::from(&**self).cast(), spares_end) };
     }
 }
 
@@ -478,5 +486,27 @@ impl Drop for OwnDropBatch {
         }
         // INVARIANT: It is empty, and the owner's no more.
         self.batch.owner().store(null_mut(), Release);
+    }
+}
+
+/// Drops `folio` if it is still to be dropped: with others where the current task gathers some, or
+/// else by itself. If somebody is in the way it is tried again.
+///
+/// Context: a task with interrupts on.
+///
+/// C counterpart: `folio_end_dropbehind()`.
+pub fn drop_now(folio: &Folio, together: &mut Option<OwnDropBatch>) {
+    if !folio.seen().may_go() {
+        return;
+    }
+    let gathers = folio.size() <= LARGE;
+    if gathers && together.as_mut().is_some_and(|batch| batch.add(folio)) {
+        return;
+    }
+    if let Some(guard) = folio.try_lock() {
+        guard.end(true);
+    }
+    if folio.seen().may_go() {
+        Leftovers::per_cpu().this(&CpuGuard::new()).add(folio);
     }
 }

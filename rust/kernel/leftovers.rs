@@ -202,6 +202,6 @@ impl Leftovers {
     /// Returns whether it was not.
     fn queue(&self, wait: u32, anew: bool) -> bool {
         // SAFETY: The work lives by the type invariants, and may be queued anywhere.
-        unsafe { bindings::rust_leftovers_queue(self.0.get(), wait, anew) }
+        unsafe { bindings::rust_drop_begin(&raw mut (*self.0.get()).work, wait, anew) }
     }
 }

@@ -22,10 +22,21 @@ pub fn interrupted_real_time() -> bool {
     // SAFETY: The current task is live; its policy is read with one load, and only it changes this
     // flag.
     unsafe {
-        !bindings::in_task()
+        !in_task()
             && bindings::rt_or_dl_task(current)
             && (*current).flags & bindings::PF_KTHREAD == 0
     }
+}
+
+/// Whether this is a task, and no interrupt.
+///
+/// Context: any.
+///
+/// C counterpart: `in_task()`.
+#[inline(always)]
+pub fn in_task() -> bool {
+    // SAFETY: It may be asked anywhere.
+    unsafe { bindings::in_task() }
 }
 
 /// Lets other tasks run if it is time.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A batch under any sequence of events: somebody always knows of what waits, each completion is
-//! taken once and in order, and what is put off is what may be.
+//! A batch under any sequence of events: somebody always knows of what waits, and each completion is
+//! taken once and in order.
 
 #[path = "batch/nodes.rs"]
 mod nodes;
 
-use nodes::{Node, Nodes};
+use nodes::Nodes;
 use proptest::prelude::*;
 use writeback::batch::{Batch, List, Moment, Progress, Taken, Todo};
 
@@ -27,38 +27,29 @@ impl Moment for Now {
     }
 }
 
-const RUNS: usize = 20;
-
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// So many completions in one interrupt.
-    Add(usize, bool),
+    Add(usize),
     /// One comes from another CPU.
     Receive,
     /// A real-time task comes or goes.
     Crowd(bool),
     /// The worker takes once, if it is to run.
     Work,
-    /// The timer of a gathering, if there is one.
-    Timer,
     /// The interrupt is over after which a batch is to move.
     Depart,
-    /// A task begins to wait.
-    Wait,
     /// A tick passes, and somebody looks.
     Tick,
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
-        4 => (1..4usize, any::<bool>()).prop_map(|(nr, can_wait)| Event::Add(nr, can_wait)),
-        8 => Just(Event::Add(1, true)),
+        12 => (1..4usize).prop_map(Event::Add),
         1 => Just(Event::Receive),
         1 => any::<bool>().prop_map(Event::Crowd),
         12 => Just(Event::Work),
-        2 => Just(Event::Timer),
         4 => Just(Event::Depart),
-        1 => Just(Event::Wait),
         1 => Just(Event::Tick),
     ];
     prop::collection::vec(event, 1..200)
@@ -71,58 +62,37 @@ struct Cpu {
     tick: usize,
     crowded: bool,
     queued: bool,
-    timer: bool,
     departing: bool,
     added: usize,
     taken: Vec<usize>,
     sent: Vec<usize>,
-    /// Runs that began at once in this tick.
-    at_once: usize,
-    gatherings: usize,
 }
 
 impl Cpu {
-    fn add(&mut self, can_wait: bool) {
+    fn add(&mut self) {
         self.added += 1;
-        let node = Node {
-            number: self.added,
-            can_wait,
-        };
         let now = self.now();
-        let Err(node) = self.batch.join(node) else {
+        let Err(number) = self.batch.join(self.added) else {
             return;
         };
-        match self.batch.add(node, &now) {
-            Todo::Watch => {}
-            Todo::Run => {
-                self.at_once += 1;
-                self.queued = true;
-            }
-            Todo::Gather => {
-                assert!(can_wait, "{} cannot wait, and was put off", self.added);
-                assert!(self.at_once >= RUNS, "gathers after {} runs", self.at_once);
-                self.gatherings += 1;
-                self.timer = true;
-            }
-            Todo::Move => self.departing = true,
-        }
+        let todo = self.batch.add(number, &now);
+        self.act(todo);
     }
 
     fn receive(&mut self) {
         self.added += 1;
         let mut nodes = Nodes::default();
-        nodes.push(Node {
-            number: self.added,
-            can_wait: true,
-        });
-        match self.batch.receive(nodes, &self.now()) {
+        nodes.push(self.added);
+        let todo = self.batch.receive(nodes, &self.now());
+        assert!(todo != Todo::Move || self.crowded);
+        self.act(todo);
+    }
+
+    fn act(&mut self, todo: Todo) {
+        match todo {
             Todo::Watch => {}
             Todo::Run => self.queued = true,
-            Todo::Gather => panic!("{} was put off", self.added),
-            Todo::Move => {
-                assert!(self.crowded);
-                self.departing = true;
-            }
+            Todo::Move => self.departing = true,
         }
     }
 
@@ -135,7 +105,7 @@ impl Cpu {
 
     fn send(&mut self) {
         let sent = self.batch.leave();
-        self.sent.extend(sent.0.iter().map(|node| node.number));
+        self.sent.extend(sent.0);
     }
 
     fn work(&mut self) {
@@ -143,7 +113,7 @@ impl Cpu {
             return;
         }
         match self.batch.take() {
-            Taken::Some(nodes) => self.taken.extend(nodes.0.iter().map(|node| node.number)),
+            Taken::Some(nodes) => self.taken.extend(nodes.0),
             Taken::None => self.queued = false,
             Taken::Rest => {}
         }
@@ -151,24 +121,17 @@ impl Cpu {
 
     fn event(&mut self, event: Event) {
         match event {
-            Event::Add(nr, can_wait) => (0..nr).for_each(|_| self.add(can_wait)),
+            Event::Add(nr) => (0..nr).for_each(|_| self.add()),
             Event::Receive => self.receive(),
             Event::Crowd(crowded) => self.crowded = crowded,
             Event::Work => self.work(),
-            Event::Timer if self.timer => {
-                self.timer = false;
-                self.queued |= self.batch.gathered();
-            }
-            Event::Timer => {}
             Event::Depart => {
                 if std::mem::take(&mut self.departing) && self.batch.is_leaving() {
                     self.send();
                 }
             }
-            Event::Wait => self.queued |= self.timer,
             Event::Tick => {
                 self.tick += 1;
-                self.at_once = 0;
                 if self.batch.look(&self.now()) == Progress::None {
                     self.send();
                 }
@@ -179,7 +142,7 @@ impl Cpu {
     fn assert_somebody_knows(&self) {
         let gone = self.taken.len() + self.sent.len();
         assert!(
-            gone == self.added || self.queued || self.timer || self.departing,
+            gone == self.added || self.queued || self.departing,
             "{} of {} are gone, and nobody comes",
             gone,
             self.added
@@ -201,7 +164,6 @@ proptest! {
             cpu.event(event);
             cpu.assert_somebody_knows();
         }
-        cpu.event(Event::Timer);
         cpu.event(Event::Depart);
         // A run that ends with a rest is followed by another.
         (0..5).for_each(|_| cpu.work());
@@ -214,53 +176,20 @@ proptest! {
 
 /// Completions that come alone, each after the worker has ended.
 fn alone(cpu: &mut Cpu) {
-    cpu.add(true);
+    cpu.add();
     while cpu.queued {
         cpu.work();
     }
 }
 
 #[test]
-fn a_gathering_follows_many_runs() {
-    let mut cpu = Cpu::default();
-    (0..RUNS).for_each(|_| alone(&mut cpu));
-    assert!(!cpu.timer);
-    (0..5).for_each(|_| alone(&mut cpu));
-    assert!(cpu.timer && cpu.gatherings == 1);
-    cpu.event(Event::Timer);
-    alone(&mut cpu);
-    assert_eq!(cpu.taken.len(), cpu.added);
-    alone(&mut cpu);
-    assert!(
-        cpu.timer,
-        "one that gained something is followed by another"
-    );
-}
-
-#[test]
-fn gatherings_that_gain_nothing_become_rare() {
-    let mut cpu = Cpu::default();
-    for _ in 0..1000 {
-        cpu.event(Event::Tick);
-        for _ in 0..2 * RUNS {
-            alone(&mut cpu);
-            cpu.event(Event::Timer);
-            while cpu.queued {
-                cpu.work();
-            }
-        }
-    }
-    assert!((10..30).contains(&cpu.gatherings), "{}", cpu.gatherings);
-}
-
-#[test]
 fn a_worker_that_runs_for_long_rests() {
     let mut cpu = Cpu::default();
-    cpu.add(true);
+    cpu.add();
     let rests = (0..100).filter(|_| {
-        cpu.add(true);
+        cpu.add();
         cpu.event(Event::Tick);
-        cpu.add(false);
+        cpu.add();
         let rests = matches!(cpu.batch.take(), Taken::Rest);
         rests
     });
@@ -273,12 +202,12 @@ fn a_batch_moves_for_a_second_once_it_was_crowded() {
         crowded: true,
         ..Cpu::default()
     };
-    cpu.event(Event::Add(2, false));
+    cpu.event(Event::Add(2));
     cpu.event(Event::Depart);
     assert_eq!(cpu.sent, [1, 2]);
     cpu.crowded = false;
     cpu.tick += Now::HZ - 1;
-    cpu.add(false);
+    cpu.add();
     cpu.event(Event::Depart);
     assert_eq!(cpu.sent, [1, 2, 3]);
     cpu.tick += 1;

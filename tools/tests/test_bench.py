@@ -123,8 +123,8 @@ def test_a_policy_that_was_not_active_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"bios": 0}, "no bio was completed by a worker"),
-        ({"runs": {}}, "no bio was completed by a worker"),
+        ({"bios": 0}, "no bio has asked for a task"),
+        ({"runs": {}}, "no bio has asked for a task"),
         ({"dropped": {"bios": 3}}, "lost bios"),
         ({"latency_us": {"20": 700}}, "lost bios"),
     ],

@@ -12,15 +12,9 @@
 //! | state | what comes next |
 //! | --- | --- |
 //! | idle | nothing waits |
-//! | gathering | it is ended by a timer, by who starts to wait, or by what cannot wait |
 //! | running | a worker is queued or runs, and looks once more before it ends |
 //! | resting | the same, and the worker is to let other work have its turn |
 //! | leaving | once the interrupt is over, all that waits moves to another CPU |
-//!
-//! **Gathering.** A completion that comes alone costs two context switches. So when more than a few
-//! runs of the worker have begun in a tick, the next one is put off until more completions have
-//! come, if nobody waits for them ([`Waiter`]). After a gathering that gained nothing there is none
-//! for a tick, and for twice as long after each that follows.
 //!
 //! **Moving.** Where a real-time task has the CPU, the worker does not get it. The batch then goes
 //! to another CPU, whose worker does ([`leave`](Batch::leave), [`receive`](Batch::receive)): at
@@ -32,22 +26,13 @@
 //! Every completion is taken once, in the order in which it was added. What moves is ended beside
 //! what a worker has taken before.
 
-/// A completion. It is in one list at most.
-pub trait Completion {
-    /// Whether it may be late: a write that nobody waited for when it was submitted.
-    fn can_wait(&self) -> bool;
-}
-
 /// A list of completions, the oldest first. The default is empty.
 pub trait List: Default {
-    /// What is in the list.
-    type Item: Completion;
+    /// A completion. It is in one list at most.
+    type Item;
 
     /// Whether there is none.
     fn is_empty(&self) -> bool;
-
-    /// Whether there is exactly one.
-    fn is_single(&self) -> bool;
 
     /// What tells the first one from others that are in the list: no zero. Zero if there is none.
     fn first(&self) -> usize;
@@ -69,8 +54,6 @@ pub enum State {
     /// Nothing does: there are none.
     #[default]
     Idle,
-    /// The timer will queue the worker.
-    Gathering,
     /// The worker is queued or runs.
     Running,
     /// The worker runs for long, and is to be queued again.
@@ -93,9 +76,6 @@ pub enum Taken<L> {
 /// How many ticks a worker takes what comes before it rests.
 const LONG_RUN: u8 = 2;
 
-/// For how many ticks nothing is gathered at most, once that has gained nothing.
-const LONGEST_PAUSE: u8 = 64;
-
 /// What the caller of [`Batch::add`] or [`Batch::receive`] has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Todo {
@@ -103,11 +83,8 @@ pub enum Todo {
     Watch,
     /// Queue the worker.
     Run,
-    /// Start the timer of the gathering, if [`may_gather`] agrees; otherwise
-    /// [`hurry`](Batch::hurry).
-    Gather,
     /// Move the batch to another CPU once the interrupt is over, if it is to
-    /// [leave](Batch::is_leaving) then; if there is no CPU for it, [`hurry`](Batch::hurry). Where
+    /// [leave](Batch::is_leaving) then; if there is no CPU for it, [`run`](Batch::run) it here. Where
     /// what was moved before is still on its way, the next look has to try again.
     Move,
 }
@@ -136,16 +113,6 @@ pub trait Moment {
     fn is_crowded(&self) -> bool;
 }
 
-/// How many runs of the worker begin at once in a tick: two in a millisecond, and two at least.
-#[inline(always)]
-pub const fn runs(hz: usize) -> usize {
-    if hz >= 1000 || hz == 0 {
-        2
-    } else {
-        2000 / hz
-    }
-}
-
 /// The completions that wait on one CPU. All zeroes is an empty one.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -154,14 +121,9 @@ pub struct Batch<L> {
     waiting: L,
     /// What waits otherwise.
     put_off: L,
-    /// The tick that `runs` is about.
-    tick: usize,
-    runs: usize,
     state: State,
     /// For how many looks the worker runs.
     looks: u8,
-    /// For how many ticks nothing is gathered after that.
-    pause: u8,
     /// Whether a real-time task was in the way at `crowded_at`.
     crowded: bool,
     crowded_at: usize,
@@ -169,8 +131,6 @@ pub struct Batch<L> {
     seen: usize,
     /// The tick in which that was.
     looked_at: usize,
-    /// When it was seen last that gathering gains nothing.
-    paused_at: usize,
 }
 
 impl<L: List> Batch<L> {
@@ -191,20 +151,15 @@ impl<L: List> Batch<L> {
         if self.state == State::Idle {
             return self.begin(item, moment);
         }
-        let mut todo = Todo::Watch;
-        if self.state == State::Gathering && !item.can_wait() {
-            self.hurry();
-            todo = Todo::Run;
-        }
         self.list().push(item);
-        todo
+        Todo::Watch
     }
 
     /// Where a completion has to wait.
     #[inline(always)]
     fn list(&mut self) -> &mut L {
         match self.state {
-            State::Gathering | State::Resting | State::Leaving => &mut self.put_off,
+            State::Resting | State::Leaving => &mut self.put_off,
             State::Idle | State::Running => &mut self.waiting,
         }
     }
@@ -214,13 +169,13 @@ impl<L: List> Batch<L> {
     /// ago.
     pub fn receive<M: Moment>(&mut self, items: L, moment: &M) -> Todo {
         let mut todo = Todo::Watch;
-        if matches!(self.state, State::Idle | State::Gathering) {
+        if self.state == State::Idle {
             if moment.is_crowded() {
                 self.crowd(moment.tick());
                 self.state = State::Leaving;
                 todo = Todo::Move;
             } else {
-                self.hurry();
+                self.state = State::Running;
                 todo = Todo::Run;
             }
         }
@@ -241,22 +196,9 @@ impl<L: List> Batch<L> {
             self.put_off.push(item);
             return Todo::Move;
         }
-        if self.tick != tick {
-            self.tick = tick;
-            self.runs = 0;
-        } else if self.runs >= runs(M::HZ) && !self.is_pausing() && item.can_wait() {
-            self.state = State::Gathering;
-            self.put_off.push(item);
-            return Todo::Gather;
-        }
-        self.runs = self.runs.wrapping_add(1);
         self.state = State::Running;
         self.waiting.push(item);
         Todo::Run
-    }
-
-    fn is_pausing(&self) -> bool {
-        self.tick.wrapping_sub(self.paused_at) < usize::from(self.pause)
     }
 
     /// Whether a real-time task was in the way in the last second. One that runs now and again is
@@ -272,28 +214,6 @@ impl<L: List> Batch<L> {
     fn crowd(&mut self, tick: usize) {
         self.crowded = true;
         self.crowded_at = tick;
-    }
-
-    /// Has all that waits taken now.
-    #[inline(always)]
-    pub fn hurry(&mut self) {
-        self.run();
-        self.runs = self.runs.wrapping_add(1);
-    }
-
-    /// Ends the gathering, and says whether the worker is to be queued.
-    pub fn gathered(&mut self) -> bool {
-        if self.state != State::Gathering {
-            return false;
-        }
-        if self.put_off.is_single() {
-            self.pause = self.pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
-            self.paused_at = self.tick;
-        } else {
-            self.pause = 0;
-        }
-        self.hurry();
-        true
     }
 
     /// Takes all that waits, for the worker.
@@ -313,8 +233,8 @@ impl<L: List> Batch<L> {
                 self.run();
                 Taken::Rest
             }
-            State::Gathering | State::Leaving => {
-                // A task that began to wait has queued the worker, or it was queued before.
+            State::Leaving => {
+                // The worker was queued before, and got its CPU first.
                 self.run();
                 Taken::Some(self.waiting.take())
             }
@@ -325,8 +245,9 @@ impl<L: List> Batch<L> {
         }
     }
 
+    /// Has all that waits taken.
     #[inline(always)]
-    fn run(&mut self) {
+    pub fn run(&mut self) {
         self.state = State::Running;
         let late = self.put_off.take();
         self.waiting.append(late);
@@ -348,7 +269,7 @@ impl<L: List> Batch<L> {
     /// Takes back what has left and was not received, for the worker. Nothing was added meanwhile.
     pub fn stay(&mut self, items: L) {
         self.waiting.append(items);
-        self.hurry();
+        self.run();
     }
 
     /// Takes all that waits on a CPU that is gone. Nothing will run there.
@@ -388,59 +309,5 @@ impl<L: List> Batch<L> {
             self.state = State::Resting;
             core::mem::swap(&mut self.waiting, &mut self.put_off);
         }
-    }
-}
-
-/// A CPU that gathers, or is about to, as those who wait for writeback see it.
-pub trait Gatherer {
-    /// Sets whether this CPU gathers, and says whether it did. A full barrier.
-    fn set_gathering(&self, gathers: bool) -> bool;
-
-    /// Adds to the number of CPUs that gather. A full barrier.
-    fn count_gathering(&self, change: i32);
-
-    /// Whether anybody waits for writeback of a dropbehind folio. Unordered.
-    fn is_anybody_waiting(&self) -> bool;
-}
-
-/// Who waits for writeback of a dropbehind folio, as CPUs that gather see it.
-pub trait Waiter {
-    /// Counts the caller among those who wait. A full barrier.
-    fn count_waiting(&self);
-
-    /// Whether the number of CPUs that gather is other than zero. Unordered.
-    fn is_anybody_gathering(&self) -> bool;
-
-    /// Has the worker queued of each CPU that gathers: asks all of them.
-    fn hurry_gathering(&self);
-}
-
-/// Whether a CPU may gather. Either way it is marked as one that does, and counted once, until
-/// [`end_gathering`].
-///
-/// Of a CPU that starts to gather and a task that starts to wait at least one sees the other: it is
-/// store buffering, with a full barrier on both sides. A CPU that does not see the task has its
-/// mark set and is counted, both before its barrier, and the task finds both behind its own.
-pub fn may_gather(gatherer: &impl Gatherer) -> bool {
-    if !gatherer.set_gathering(true) {
-        gatherer.count_gathering(1);
-    }
-    !gatherer.is_anybody_waiting()
-}
-
-/// Marks a CPU as one that does not gather. It may not have been marked: what ended a gathering
-/// early did not stop its timer.
-pub fn end_gathering(gatherer: &impl Gatherer) {
-    if gatherer.set_gathering(false) {
-        gatherer.count_gathering(-1);
-    }
-}
-
-/// Starts to wait: is counted, and then ends the gathering of all CPUs, if there are any that do.
-/// There are none as a rule, and the CPUs need not be looked at.
-pub fn begin_wait(waiter: &impl Waiter) {
-    waiter.count_waiting();
-    if waiter.is_anybody_gathering() {
-        waiter.hurry_gathering();
     }
 }

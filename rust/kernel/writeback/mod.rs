@@ -17,5 +17,6 @@ pub mod kick;
 pub mod later;
 pub mod pace;
 pub mod policy;
+pub mod queue;
 pub mod round;
 pub mod together;

@@ -1,46 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completions that have a number, and a list of them.
+//! Completions that are a number, and a list of them.
 
 use std::collections::VecDeque;
-use writeback::batch::{Completion, List};
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Node {
-    pub(crate) number: usize,
-    pub(crate) can_wait: bool,
-}
-
-impl Completion for Node {
-    fn can_wait(&self) -> bool {
-        self.can_wait
-    }
-}
+use writeback::batch::List;
 
 #[derive(Debug, Default)]
-pub(crate) struct Nodes(pub(crate) VecDeque<Node>);
+pub(crate) struct Nodes(pub(crate) VecDeque<usize>);
 
 impl List for Nodes {
-    type Item = Node;
+    type Item = usize;
 
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    fn is_single(&self) -> bool {
-        self.0.len() == 1
-    }
-
     fn first(&self) -> usize {
-        self.0.front().map_or(0, |node| node.number)
+        self.0.front().copied().unwrap_or(0)
     }
 
     fn take(&mut self) -> Self {
         std::mem::take(self)
     }
 
-    fn push(&mut self, node: Node) {
-        self.0.push_back(node);
+    fn push(&mut self, number: usize) {
+        self.0.push_back(number);
     }
 
     fn append(&mut self, mut other: Self) {

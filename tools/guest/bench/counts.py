@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What happens to bios that are completed in a task, counted inside the kernel.
+"""What happens to bios that ask for a task, counted inside the kernel.
 
-bio_endio() gives such a bio to a worker of the C core or the Rust core, which
-calls its end function. A kprobe on the one and on the others, with a histogram
+bio_endio() gives such a bio to a worker, which calls its end function, unless the
+Rust core calls it at once. A kprobe on the one and on the others, with a histogram
 that matches them by the bio, gives the time between; a histogram of a trace
 event of the workqueues tells how often a worker ran. All of it slows the load a
 little, so it is for loads that ask for it.
@@ -25,8 +25,8 @@ FLAGS, IN_TASK = 20, 1 << 13
 ENDED = ("bh_end_async_write", "ioend_writeback_end_bio", "ext4_end_bio", "xfs_end_bio")
 """The end functions of buffered writes: buffer heads (the bare device), iomap, ext4, xfs."""
 
-WORKERS = ("bio_complete_work_fn", "batch_work", "batch_rescue", "batch_last_resort")
-"""The functions of the C core's and the Rust core's workers."""
+WORKERS = ("bio_complete_work_fn", "batch_work", "drop_queue_work")
+"""The functions of the C core's worker and of the Rust core's: of one that ends bios, and one that drops folios."""
 
 KPROBES = f"{TRACING}/kprobe_events"
 SYNTHETIC = f"{TRACING}/synthetic_events"

@@ -178,6 +178,19 @@ def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
         time.sleep(0.05)
 
 
+def forget(fd: int, length: int = 0, start: int = 0) -> None:
+    """Takes what is clean of the file, or of a part of it, out of the page cache: what follows comes from the device.
+
+    What waits to be dropped is passed over, and leaves by itself.
+    """
+
+    def is_gone() -> bool:
+        os.posix_fadvise(fd, start, length, os.POSIX_FADV_DONTNEED)
+        return cached_pages(fd, length, start) == 0
+
+    until(is_gone, 5, "clean pages leave the page cache")
+
+
 @contextlib.contextmanager
 def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
     """Traces these events; yields a function that returns the lines so far."""

@@ -9,7 +9,7 @@ import random
 import time
 
 from lib.devices import Device, brd, target, zram
-from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, counter, until, write_dontcache
+from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, counter, forget, until, write_dontcache
 from lib.row import KIB, Verdict
 
 SUBMITTER_COMPLETES = (brd, zram)
@@ -47,12 +47,6 @@ def pages_left(fd: int, length: int, seconds: float) -> int:
     while (pages := cached_pages(fd, length)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return pages
-
-
-def forget(fd: int, length: int) -> None:
-    """Drops what is cached, so that what follows comes from the device."""
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    assert cached_pages(fd, length) == 0, "clean pages cannot be dropped"
 
 
 def read_back(fd: int, content: bytes | bytearray, piece: int) -> int:

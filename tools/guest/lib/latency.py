@@ -15,7 +15,10 @@ from pathlib import Path
 from lib.dontcache import NVME, RWF_DONTCACHE, file_system, opened, pattern
 
 WRITES = 100
-SIZE = 64 << 10
+PIECE = 4 << 10
+PIECES = (1, 32)
+"""A bio of one folio ends in its interrupt, one of many in a task."""
+SIZE = PIECE * max(PIECES)
 BURST = 0.2
 """How long the real-time task runs at once, in seconds. A completion that waits for it is late."""
 
@@ -60,8 +63,10 @@ def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
 def longest_wait(fd: int, flags: int) -> float:
     """The longest fdatasync of many, in seconds, each after an overwrite."""
     waits = []
-    for offset in range(0, WRITES * SIZE, SIZE):
-        os.pwritev(fd, [pattern(offset, SIZE)], offset, flags)
+    for number in range(WRITES):
+        start = number * SIZE
+        for offset in range(start, start + PIECES[number % len(PIECES)] * PIECE, PIECE):
+            os.pwritev(fd, [pattern(offset, PIECE)], offset, flags)
         begin = time.monotonic()
         os.fdatasync(fd)
         waits.append(time.monotonic() - begin)

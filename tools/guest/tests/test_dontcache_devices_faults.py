@@ -19,6 +19,7 @@ from lib.dontcache import (
     cached_pages,
     core,
     counter,
+    forget,
     fsync_tells,
     opened,
     sync,
@@ -38,7 +39,7 @@ LEFT = {"rust": 0, "c": REGION // PAGE // 2}
 
 def check(fd: int, offset: int, data: bytes) -> None:
     """The device holds the data."""
-    os.posix_fadvise(fd, offset, len(data), os.POSIX_FADV_DONTNEED)
+    forget(fd, len(data), offset)
     got = bytearray(len(data))
     assert os.preadv(fd, [got], offset, RWF_DONTCACHE) == len(data), f"a short read at {offset}"
     assert got == data, f"the device holds something else at {offset}"
@@ -80,7 +81,7 @@ def completes(fd: int, cpu: int) -> None:
     """What this CPU writes is dropped."""
     data = random.Random(cpu).randbytes(REGION)
     os.sched_setaffinity(0, {cpu})
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    forget(fd)
     write_dontcache(fd, 0, data)
     os.fsync(fd)
     until(lambda: cached_pages(fd, REGION) <= LEFT[core()], 5, f"what CPU {cpu} wrote is dropped")

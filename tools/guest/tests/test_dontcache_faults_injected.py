@@ -30,6 +30,7 @@ from lib.dontcache import (
     core,
     counter,
     file_system,
+    forget,
     fsync_tells,
     opened,
     run,
@@ -310,7 +311,7 @@ def usable(root: Path) -> None:
     with opened(root / "afterwards") as fd:
         write_dontcache(fd, 0, data)
         os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        forget(fd)
         assert os.pread(fd, MIB, 0) == data, "the device holds something else"
 
 

@@ -198,7 +198,7 @@ def instructions() -> str:
         "## Operations",
         beside(micro.OPERATIONS, "operation"),
         "## Task switches for 1000 bios, 20 us apart",
-        beside(micro.SWITCHES, "waiting"),
+        beside(micro.SWITCHES, "bios"),
         "## Dropping a folio whose writeback ends",
         beside(micro.DROPS, "folio"),
         "## The flusher",

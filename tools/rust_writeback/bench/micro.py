@@ -51,8 +51,7 @@ OPERATIONS = {
 }
 
 SWITCHES = {
-    "stream_switches": "nobody waits for them",
-    "waited_stream_switches": "a task waits for writeback",
+    "stream_switches": "one at a time",
 }
 
 DROPS = {
@@ -63,6 +62,8 @@ DROPS = {
     "drop_64k_of_16": "64 KiB, of 16",
     "drop_2m_alone": "2 MiB, alone",
     "drop_2m_of_4": "2 MiB, of 4",
+    "drop_4k_interrupt": "4 KiB, alone, completed in an interrupt",
+    "drop_4k_interrupt_of_8": "4 KiB, of 8, completed in an interrupt",
 }
 
 FIGURES = OPERATIONS | SWITCHES | DROPS
@@ -84,15 +85,13 @@ X86_DEARER = {
     "kick_wait": 1.10,
     "consume": 1.10,
     "bio_first_in_a_while": 1.06,
-    "waited_stream_switches": 1.01,
     "drop_4k_alone": 1.02,
     "drop_64k_alone": 1.02,
 }
 """Where Rust does more than C, and by how much it may be dearer for that: a writer who finds that a round
 comes in a while compares how many pages there are, where C has asked for one at once; the flusher looks at
 what it has left and at the list of inodes; a bio that comes first looks for real-time tasks and has
-somebody look after its worker. Switches are counted of all tasks, the kernel's own, too. What a folio costs that
-is alone in its bio depends on the order in which memory was freed before: of 64 KiB it is 2977 to 3096
+somebody look after its worker. What a folio costs that is alone in its bio depends on the order in which memory was freed before: of 64 KiB it is 2977 to 3096
 instructions with C, from image to image."""
 
 ARM64_DEARER = X86_DEARER | {

@@ -388,7 +388,7 @@ def _counts(told: Mapping[str, Any], refuse: Refuse) -> Counts:
     latency = histogram.from_bins(told["latency_us"])
     counts = Counts(told["bios"], sum(told["runs"].values()), told["runs"], latency)
     if not counts.bios or not counts.runs:
-        raise refuse("no bio was completed by a worker, so nothing was counted")
+        raise refuse("no bio has asked for a task, or no worker ran: nothing was counted")
     if any(told["dropped"].values()) or histogram.count(latency) < 0.99 * counts.bios:
         raise refuse("the kernel's histograms lost bios that they should have counted")
     return counts

@@ -21,7 +21,7 @@ MECHANISMS = {
     "kick and round": r"dontcache_list|fs/dontcache\.rs|kick|round|[_/]pace\.|policy|flush",
     "walk": r"buffer_walk|buffer_head|block_range|buffer_index|write_begin",
     "batch": r"bio|writeback/batch|cpu_work",
-    "drop": r"dropbehind|drop_batch|leftovers|later|together|rust_tail|rust_drop",
+    "drop": r"dropbehind|drop_batch|drop_queue|writeback/queue|leftovers|later|together|rust_tail|rust_drop",
     "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|interrupts|irqflags|sched|writeback/mod|rust_writeback|rust_dontcache",
 }
 """The first that is found in a file's name is its mechanism."""
