@@ -49,13 +49,16 @@ rust_helper_wb_disk_writes(struct bdi_writeback *wb,
 			   struct rust_disk_writes *disk)
 {
 	struct device *owner = READ_ONCE(wb->bdi->owner);
+	struct request_queue *queue;
 	struct block_device *bdev;
 
 	if (!owner)
 		return false;
 	bdev = dev_to_disk(owner)->part0;
+	queue = bdev_get_queue(bdev);
+	disk->counts = blk_queue_io_stat(queue);
 	disk->writes = part_stat_read(bdev, ios[STAT_WRITE]);
 	disk->sectors = part_stat_read(bdev, sectors[STAT_WRITE]);
-	disk->largest = queue_max_sectors(bdev_get_queue(bdev));
+	disk->largest = queue_max_sectors(queue);
 	return true;
 }

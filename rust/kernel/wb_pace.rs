@@ -417,13 +417,13 @@ impl<'a> WbPace<'a> {
         );
     }
 
-    /// What the device has written since it was looked at. Nothing if it is no disk, or never was:
-    /// what it had written before is nobody's measure.
+    /// What the device has written since it was looked at. Nothing if it is no disk, does not count,
+    /// or was never looked at: what it had written before is nobody's measure.
     fn since_look(self, disk: Option<DiskWrites>) -> DeviceWrites {
         let writes = self.fields().writes.load(Relaxed);
         let sectors = self.fields().sectors.load(Relaxed);
         match disk {
-            Some(disk) if writes != 0 => DeviceWrites {
+            Some(disk) if disk.counts && writes != 0 => DeviceWrites {
                 writes: disk.writes.wrapping_sub(writes) as u64,
                 kib: (disk.sectors.wrapping_sub(sectors) / SECTORS_IN_KIB) as u64,
                 largest_kib: largest_kib(disk),

@@ -16,7 +16,7 @@
 //!
 //! Where the device's writes are so small that it is its requests that count, as those of random
 //! writers, no more is given to it than it does in a while: what is in its queue gets no neighbours
-//! any more.
+//! any more. Nor is it given much before it was seen to write at all.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
@@ -35,6 +35,10 @@ pub const TELLING_US: u64 = 5_000;
 
 /// However little a device can do, it is given so many pages at a time.
 pub const LEAST_QUEUED: u32 = 32;
+
+/// For how long a device is left alone that has enough to do, if nobody has seen yet what it makes
+/// of it.
+pub const UNSEEN_MS: u32 = 5;
 
 /// A device that has more than [`QUEUED_MS`] to do is left alone for no longer than this.
 pub const BUSY_MS: u64 = 50;
@@ -172,8 +176,8 @@ pub struct Pace {
     /// What a write of the device had on average when that was looked at last, in KiB. Zero if it
     /// never was.
     pub average_kib: u32,
-    /// Pages that the device writes in [`QUEUED_MS`], if it was ever seen to have more of them than
-    /// that. Zero otherwise.
+    /// Pages that the device writes in [`QUEUED_MS`], or a guess, if it was ever seen to have more of
+    /// them than that. Zero otherwise.
     pub queued_pages: u32,
 }
 
@@ -228,9 +232,9 @@ impl Pace {
     }
 
     /// What may be given to a device that has written `device` since it was looked at last, with
-    /// which the wb has had `progress`: `most` pages, or less where its writes are tiny. Where it is
-    /// nothing, what the device can do is remembered, and as many pages as make a kick are to gather
-    /// besides those that there are.
+    /// which the wb has had `progress`: `most` pages, or less where its writes are tiny, or may be, for
+    /// nobody has seen any. Where it is nothing, what the device can do is remembered, and as many
+    /// pages as make a kick are to gather besides those that there are.
     pub fn room(
         self,
         device: DeviceWrites,
@@ -238,15 +242,27 @@ impl Pace {
         most: i64,
     ) -> (Self, Room) {
         let pace = self.with_average(device);
-        if !pace.is_tiny() {
+        let is_unseen = pace.average_kib == 0 && device.largest_kib > 0;
+        if !is_unseen && !pace.is_tiny() {
             return (self, Room::Pages(most));
         }
         let progress = progress();
         let number = |pages: i64| u64::try_from(pages).unwrap_or(0);
         let (written, under_way) = (number(progress.written), number(progress.under_way));
+        let tells = progress.elapsed_us >= TELLING_US;
+        if is_unseen || !tells && self.queued_pages == 0 {
+            if progress.under_way < most / 2 {
+                return (self, Room::Pages(most.saturating_add(1) / 4));
+            }
+            let pace = Self {
+                queued_pages: u32::try_from(under_way).unwrap_or(u32::MAX),
+                ..self
+            };
+            return (pace, Room::Busy(UNSEEN_MS));
+        }
         let elapsed_ms = progress.elapsed_us / 1000;
         let drained_in = match under_way.saturating_mul(elapsed_ms).checked_div(written) {
-            Some(milliseconds) if progress.elapsed_us >= TELLING_US => milliseconds,
+            Some(milliseconds) if tells => milliseconds,
             // What it could do when that was known last.
             _ => under_way
                 .saturating_mul(QUEUED_MS)
@@ -263,9 +279,7 @@ impl Pace {
             return (self, Room::Pages(pages));
         }
         let queued_pages = match written.saturating_mul(QUEUED_MS).checked_div(elapsed_ms) {
-            Some(pages) if pages > 0 && progress.elapsed_us >= TELLING_US => {
-                u32::try_from(pages).unwrap_or(u32::MAX)
-            }
+            Some(pages) if pages > 0 && tells => u32::try_from(pages).unwrap_or(u32::MAX),
             _ => self.queued_pages,
         };
         let pace = Self {
@@ -500,7 +514,6 @@ mod tests {
         assert_eq!(of(5, 60, 120), Room::Pages(MOST));
         assert_eq!(of(5, 60, 150), Room::Busy(30));
         assert_eq!(of(5, 60, 1000), Room::Busy(50));
-        assert_eq!(of(0, 60, 1000), Room::Pages(MOST));
         assert_eq!(of(32, 60, 1000), Room::Pages(MOST));
         for (written, under_way) in [(0, 1000), (-1, 1000), (60, 0), (60, -1)] {
             assert_eq!(of(5, written, under_way), Room::Pages(MOST));
@@ -508,6 +521,48 @@ mod tests {
         // What it writes now counts, if it is known.
         let now = |kib: u64| room(pace(100), device(10, kib * 10 / 4), 60, 150).1;
         assert_eq!((now(16), now(64)), (Room::Busy(30), Room::Pages(MOST)));
+    }
+
+    #[test]
+    fn a_device_that_was_never_seen_to_write_is_given_little() {
+        let new = Pace::new(&BOUNDS);
+        let guess = Pace {
+            queued_pages: 511,
+            ..new
+        };
+        assert_eq!(room(new, SILENT, 0, 510), (new, Room::Pages(256)));
+        assert_eq!(room(new, SILENT, 0, 511), (guess, Room::Busy(5)));
+        // Large writes need not be counted.
+        assert_eq!(
+            room(new, device(1, 128), 128, 511),
+            (new, Room::Pages(MOST))
+        );
+        // Nor is there a wait for what cannot be seen.
+        let hidden = DeviceWrites {
+            largest_kib: 0,
+            ..SILENT
+        };
+        assert_eq!(room(new, hidden, 0, 511), (new, Room::Pages(MOST)));
+    }
+
+    #[test]
+    fn a_device_of_tiny_writes_is_given_little_until_it_has_had_time_to_do_some() {
+        let soon = |pace: Pace, under_way| {
+            let progress = Progress {
+                written: 1,
+                under_way,
+                elapsed_us: 4_999,
+            };
+            pace.room(device(1, 1), || progress, MOST)
+        };
+        let new = Pace::new(&BOUNDS);
+        assert_eq!(soon(new, 510), (new, Room::Pages(256)));
+        let (guess, room) = soon(new, 511);
+        assert_eq!((guess.queued_pages, room), (511, Room::Busy(5)));
+        // It has done that meanwhile, so there is no other wait.
+        let idle = guess.after_idling();
+        assert_eq!(soon(idle, 0), (idle, Room::Pages(1022)));
+        assert_eq!(soon(idle, 1022), (idle, Room::Pages(1022)));
     }
 
     #[test]
