@@ -33,6 +33,10 @@ SECONDS = 60
 """How long CPU 1 comes and goes."""
 REGION = 4 * MIB
 """What each writer has for itself."""
+GOINGS = 20
+"""How often CPU 1 goes with something to do."""
+FEW = PAGE
+"""A bio of so much ends in its interrupt."""
 LEFT = {"rust": 0, "c": REGION // PAGE // 2}
 """How many of its pages may stay cached: C keeps a folio that is locked when its writeback ends."""
 
@@ -114,9 +118,28 @@ def cpus_come_and_go() -> None:
         until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
 
 
+def who_goes_leaves_nothing() -> None:
+    """What the interrupts of a CPU have left to be dropped is dropped though the CPU goes meanwhile."""
+    waited = 0
+    with null_timer() as node, opened(node, os.O_RDWR) as fd:
+        for turn in range(GOINGS):
+            try:
+                os.sched_setaffinity(0, {1})
+                forget(fd)
+                write_dontcache(fd, turn * FEW, bytes(FEW))
+                os.fsync(fd)
+                waited += cached_pages(fd, REGION) > 0
+                CPU1.write_text("0")
+                until(lambda: cached_pages(fd, REGION) == 0, 1, "what CPU 1 has left is dropped")
+            finally:
+                CPU1.write_text("1")
+    if core() == "rust":
+        assert waited, "nothing was left to be dropped when CPU 1 went"
+
+
 if __name__ == "__main__":
     cases: list[tuple[str, Callable[[], None]]] = [
         (f"{kind}_error_told_once", functools.partial(error_told_once, kind)) for kind in ("bare", "ext4", "xfs")
     ]
-    cases.append(("cpus_come_and_go", cpus_come_and_go))
+    cases += [("cpus_come_and_go", cpus_come_and_go), ("who_goes_leaves_nothing", who_goes_leaves_nothing)]
     ktap.main("dontcache_devices_faults", [(name, functools.partial(within, 2 * SECONDS, case)) for name, case in cases])
