@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ THREADS = Path("/proc/sys/kernel/threads-max")
 FEWEST = "20"
 """Threads there may be, says the kernel; there are more."""
 RESCUER = "kworker/R"
+TASK = re.compile(r".*-(\d+) +\[")
 AFFINITY = Path("/sys/module/workqueue/parameters/default_affinity_scope")
 
 
@@ -31,6 +33,16 @@ def workers() -> int:
     """The threads that run works that are bound to no CPU, which the flusher's is."""
     names = [path.read_text() for path in Path("/proc").glob("[0-9]*/comm")]
     return sum(name.startswith("kworker/u") for name in names)
+
+
+def by_rescuer(line: str) -> bool:
+    """Whether a rescuer is the task of this line of a trace, which need not know its name."""
+    task = TASK.match(line)
+    assert task, f"of no task: {line}"
+    try:
+        return Path(f"/proc/{task[1]}/comm").read_text().startswith(RESCUER)
+    except FileNotFoundError:
+        return False
 
 
 @contextlib.contextmanager
@@ -66,8 +78,8 @@ def rescuer() -> Verdict:
                     left = sum(cachestat(other).dirty for other in before)
                 page = os.fstat(fd)
                 bdi = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: "
-                rescued = any(bdi in line and RESCUER in line for line in lines())
-                by_others = any(f"{bdi}ino={page.st_ino} " in line and RESCUER not in line for line in lines())
+                rescued = any(bdi in line and by_rescuer(line) for line in lines())
+                by_others = any(f"{bdi}ino={page.st_ino} " in line and not by_rescuer(line) for line in lines())
         tried(rescued and not by_others, "a flusher that the rescuer runs")
         # The page may not wait for all that has been dirty for longer.
         kept &= took is not None and left > MANY // 2
