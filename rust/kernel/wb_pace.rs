@@ -79,6 +79,7 @@ const NO_WRITES: DeviceWrites = DeviceWrites {
     writes: 0,
     kib: 0,
     largest_kib: 0,
+    counts: false,
 };
 
 /// What all wbs are kept within. Each is changed by itself: who reads them meanwhile may see a
@@ -417,16 +418,17 @@ impl<'a> WbPace<'a> {
         );
     }
 
-    /// What the device has written since it was looked at. Nothing if it is no disk, does not count,
-    /// or was never looked at: what it had written before is nobody's measure.
+    /// What the device has written since it was looked at. Nothing if it is no disk, or was never
+    /// looked at: what it had written before is nobody's measure.
     fn since_look(self, disk: Option<DiskWrites>) -> DeviceWrites {
         let writes = self.fields().writes.load(Relaxed);
         let sectors = self.fields().sectors.load(Relaxed);
         match disk {
-            Some(disk) if disk.counts && writes != 0 => DeviceWrites {
+            Some(disk) if writes != 0 => DeviceWrites {
                 writes: disk.writes.wrapping_sub(writes) as u64,
                 kib: (disk.sectors.wrapping_sub(sectors) / SECTORS_IN_KIB) as u64,
                 largest_kib: largest_kib(disk),
+                counts: disk.counts,
             },
             _ => NO_WRITES,
         }

@@ -213,6 +213,7 @@ const SILENT: DeviceWrites = DeviceWrites {
     writes: 0,
     kib: 0,
     largest_kib: 512,
+    counts: true,
 };
 
 const PAGES_LIMIT: i64 = pages_limit(12);
@@ -243,8 +244,10 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn device()(writes in any::<u64>(), kib in any::<u64>(), largest_kib in any::<u64>()) -> DeviceWrites {
-        DeviceWrites { writes, kib, largest_kib }
+    fn device()(
+        writes in any::<u64>(), kib in any::<u64>(), largest_kib in any::<u64>(), counts in any::<bool>(),
+    ) -> DeviceWrites {
+        DeviceWrites { writes, kib, largest_kib, counts }
     }
 }
 
@@ -254,6 +257,7 @@ fn plausible_device() -> impl Strategy<Value = DeviceWrites> {
         writes,
         kib: writes * each * 4,
         largest_kib: 512,
+        counts: true,
     })
 }
 
@@ -360,6 +364,7 @@ proptest! {
         bandwidth in any::<u64>(), background in any::<u64>(), inodes in any::<u32>(),
         by_size in any::<bool>(), average_kib in prop_oneof![Just(0), 1..40_u32, any::<u32>()],
         progress in progress(), queued_pages in any::<u32>(), portion in any::<i64>(),
+        counts in any::<bool>(),
     ) {
         prop_assert!(bounds.are_valid(12));
         let pace = Pace { delay_ms, average_kib, queued_pages }.after(&bounds, device, by_size);
@@ -372,10 +377,10 @@ proptest! {
         for pages in [at.pages, at.with_inodes(&bounds, inodes)] {
             prop_assert!((bounds.least_pages.min(most)..=most).contains(&pages));
         }
-        let unseen = pace.average_kib == 0;
+        let unseen = pace.average_kib == 0 && counts;
         // A part of a portion is one page at least, of those that there are.
         let portion = if unseen { portion.max(round::portion(16)) } else { portion };
-        match pace.room(SILENT, || progress, portion) {
+        match pace.room(DeviceWrites { counts, ..SILENT }, || progress, portion) {
             (same, Room::Pages(pages)) => {
                 prop_assert_eq!(same, pace);
                 prop_assert!(pages <= portion && (tiny || unseen || pages == portion));
@@ -422,7 +427,7 @@ proptest! {
     #[test]
     fn the_delay_settles(bounds in bounds(), delay_ms in any::<u32>(), largest_kib in any::<u64>()) {
         let settled = |kib| {
-            let device = DeviceWrites { writes: 10, kib, largest_kib };
+            let device = DeviceWrites { writes: 10, kib, largest_kib, counts: true };
             (0..15).fold(Pace { delay_ms, average_kib: 0, queued_pages: 0 }, |pace, _| pace.after(&bounds, device, true)).delay_ms
         };
         prop_assert_eq!(settled(0), bounds.most_delay_ms);

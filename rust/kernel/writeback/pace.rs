@@ -37,8 +37,8 @@ pub const TELLING_US: u64 = 5_000;
 pub const LEAST_QUEUED: u32 = 32;
 
 /// For how long a device is left alone that has enough to do, if nobody has seen yet what it makes
-/// of it.
-pub const UNSEEN_MS: u32 = 5;
+/// of it: until there is something to see.
+pub const UNSEEN_MS: u32 = (TELLING_US / 1000) as u32;
 
 /// A device that has more than [`QUEUED_MS`] to do is left alone for no longer than this.
 pub const BUSY_MS: u64 = 50;
@@ -111,6 +111,9 @@ pub struct DeviceWrites {
     pub kib: u64,
     /// How much one write can have.
     pub largest_kib: u64,
+    /// Whether it says that it counts its writes, so that they can be waited for. It may count them
+    /// without saying so.
+    pub counts: bool,
 }
 
 /// How much a large write has, in KiB, on a device that takes `largest_kib` at once.
@@ -166,6 +169,13 @@ pub struct Progress {
     pub under_way: i64,
     /// How long that took, in microseconds.
     pub elapsed_us: u64,
+}
+
+impl Progress {
+    /// Whether it is long enough to say what a device can do.
+    fn tells(self) -> bool {
+        self.elapsed_us >= TELLING_US
+    }
 }
 
 /// The pace of a wb.
@@ -242,27 +252,38 @@ impl Pace {
         most: i64,
     ) -> (Self, Room) {
         let pace = self.with_average(device);
-        let is_unseen = pace.average_kib == 0 && device.largest_kib > 0;
-        if !is_unseen && !pace.is_tiny() {
+        if pace.average_kib == 0 && device.counts {
+            return self.room_unseen(progress().under_way, most);
+        }
+        if !pace.is_tiny() {
             return (self, Room::Pages(most));
         }
         let progress = progress();
+        if self.queued_pages == 0 && !progress.tells() {
+            return self.room_unseen(progress.under_way, most);
+        }
+        self.room_for_tiny(progress, most)
+    }
+
+    /// The same for a device of which nobody knows yet what it makes of the pages `under_way`.
+    fn room_unseen(self, under_way: i64, most: i64) -> (Self, Room) {
+        if under_way < most / 2 {
+            return (self, Room::Pages(most.saturating_add(1) / 4));
+        }
+        let pace = Self {
+            queued_pages: u32::try_from(under_way).unwrap_or(u32::MAX),
+            ..self
+        };
+        (pace, Room::Busy(UNSEEN_MS))
+    }
+
+    /// The same for a device whose writes are tiny.
+    fn room_for_tiny(self, progress: Progress, most: i64) -> (Self, Room) {
         let number = |pages: i64| u64::try_from(pages).unwrap_or(0);
         let (written, under_way) = (number(progress.written), number(progress.under_way));
-        let tells = progress.elapsed_us >= TELLING_US;
-        if is_unseen || !tells && self.queued_pages == 0 {
-            if progress.under_way < most / 2 {
-                return (self, Room::Pages(most.saturating_add(1) / 4));
-            }
-            let pace = Self {
-                queued_pages: u32::try_from(under_way).unwrap_or(u32::MAX),
-                ..self
-            };
-            return (pace, Room::Busy(UNSEEN_MS));
-        }
         let elapsed_ms = progress.elapsed_us / 1000;
         let drained_in = match under_way.saturating_mul(elapsed_ms).checked_div(written) {
-            Some(milliseconds) if tells => milliseconds,
+            Some(milliseconds) if progress.tells() => milliseconds,
             // What it could do when that was known last.
             _ => under_way
                 .saturating_mul(QUEUED_MS)
@@ -279,7 +300,9 @@ impl Pace {
             return (self, Room::Pages(pages));
         }
         let queued_pages = match written.saturating_mul(QUEUED_MS).checked_div(elapsed_ms) {
-            Some(pages) if pages > 0 && tells => u32::try_from(pages).unwrap_or(u32::MAX),
+            Some(pages) if pages > 0 && progress.tells() => {
+                u32::try_from(pages).unwrap_or(u32::MAX)
+            }
             _ => self.queued_pages,
         };
         let pace = Self {
@@ -343,6 +366,7 @@ mod tests {
         writes: 0,
         kib: 0,
         largest_kib: 512,
+        counts: true,
     };
 
     fn waits(delay_ms: u32) -> Pace {
@@ -357,6 +381,7 @@ mod tests {
             writes,
             kib: pages * 4,
             largest_kib: 1280,
+            counts: true,
         }
     }
 
@@ -459,6 +484,7 @@ mod tests {
             writes: 10,
             kib: pages * 4,
             largest_kib: 32,
+            counts: true,
         };
         assert_eq!(delay(waits(100), small(59)), 200);
         assert_eq!(delay(pace, small(60)), 200);
@@ -539,10 +565,20 @@ mod tests {
         );
         // Nor is there a wait for what cannot be seen.
         let hidden = DeviceWrites {
-            largest_kib: 0,
+            counts: false,
             ..SILENT
         };
         assert_eq!(room(new, hidden, 0, 511), (new, Room::Pages(MOST)));
+    }
+
+    #[test]
+    fn what_a_device_wrote_is_known_even_if_it_does_not_say_that_it_counts() {
+        let silently = DeviceWrites {
+            counts: false,
+            ..device(10, 10)
+        };
+        let (_, room) = room(Pace::new(&BOUNDS), silently, 60, 150);
+        assert_eq!(room, Room::Busy(30));
     }
 
     #[test]

@@ -347,6 +347,7 @@ impl Machine {
             writes: self.drive.writes - self.looked.0,
             kib: (self.drive.pages - self.looked.1) * (PAGE >> 10),
             largest_kib: Drive::LARGEST * (PAGE >> 10),
+            counts: true,
         }
     }
 

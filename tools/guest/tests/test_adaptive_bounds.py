@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from lib import ktap
 from lib.dontcache import (
@@ -20,12 +21,15 @@ from lib.dontcache import (
     core,
     counter,
     file_system,
+    flusher_held,
     in_cgroup,
+    left_of,
     opened,
     trace,
     until,
     write_dontcache,
 )
+from lib.walk import SECTOR, NullBlock
 
 FOLDER = DEBUGFS / "adaptive"
 DEFAULTS = {"least_kib": 4096, "most_kib": 8192, "inode_kib": 2048, "least_ms": 200, "most_ms": 200}
@@ -43,6 +47,9 @@ REASON = re.compile(r"reason=(\w+)")
 REQUEST = 512 << 10
 """What the test drive takes at once."""
 ISSUED = re.compile(r"block_rq_issue: \S+ W\w* \d+ \([^)]*\) \d+ \+ (\d+) ")
+PIECE = 64 << 10
+"""What a folio has that the flusher writes as a whole."""
+WROTE = re.compile(r" wrote=(\d+)")
 WB = re.compile(r"(\S+) (\d+) ms (\d+) KiB (\d+) KiB")
 
 
@@ -183,6 +190,24 @@ def a_rest_waits_for_more() -> None:
             assert first == whole, f"the first round wrote {first} of {size} bytes"
 
 
+def a_new_disk_is_given_little() -> None:
+    """A quarter of a portion, until it was seen to write; unless it says that it does not count."""
+    if core() == "c":
+        raise ktap.Skip("the C core has no pace")
+    for counts, first in (1, MIB), (0, 4 * MIB):
+        with NullBlock(64, SECTOR) as disk, file_system("ext4", disk.device) as root, opened(root / "file") as fd:
+            os.sync()
+            Path("/sys/block", Path(disk.device).name, "queue/iostats").write_text(f"{counts}")
+            inode = f" ino={os.fstat(fd).st_ino} "
+            with trace("writeback/writeback_single_inode") as lines:
+                with flusher_held():
+                    for offset in range(0, 4 * MIB, PIECE):
+                        write_dontcache(fd, offset, bytes(PIECE))
+                until(lambda fd=fd: left_of(fd) == 0, 30, "pages stay")  # type: ignore[misc]
+                wrote = [int(found[1]) * PAGE for line in lines() if inode in line and (found := WROTE.search(line))]
+        assert wrote[:1] == [first], f"iostats {counts}: the flusher wrote {wrote} bytes"
+
+
 def c_has_none() -> None:
     """The files are there, and say what the other core would do."""
     if core() == "rust":
@@ -198,6 +223,7 @@ CASES = (
     a_small_group_kicks_early,
     why_a_round_began,
     a_rest_waits_for_more,
+    a_new_disk_is_given_little,
     c_has_none,
 )
 
