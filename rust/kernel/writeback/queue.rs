@@ -44,8 +44,9 @@ pub enum Todo {
     Now,
 }
 
-/// For how long things wait for others, in milliseconds. Nobody waits for them.
-pub const SOON_MS: u32 = 10;
+/// For how long things wait for others, in milliseconds. Nobody waits for them, and each time that
+/// the work begins costs two task switches.
+pub const SOON_MS: u32 = 50;
 
 /// How many folios of a bio are ended in an interrupt, and left to a task to be dropped. One that ends
 /// more of them itself is worth its way.

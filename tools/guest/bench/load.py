@@ -30,6 +30,8 @@ FIO_SECONDS = 120
 JOB = "/tmp/job.fio"
 FIO = ["fio", "--output-format=json+", "--eta=never", JOB]
 CHUNK = 1 << 20
+DROPPED_S = 0.1
+"""After which what is to be dropped is, for a task does that after the writeback."""
 
 
 def choose_policy(name: str) -> None:
@@ -163,8 +165,10 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         used = Usage.now(bdi).since(usage)
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
         place.sync()
-        cached_after, after = cached_pages(place.files()), counter_now(bdi)
+        after, used_with_sync = counter_now(bdi), Usage.now(bdi).since(usage)
         memory, counted = group.result(), counts.result()
+    time.sleep(DROPPED_S)
+    cached_after = cached_pages(place.files())
     say(
         "step",
         scenario=step["scenario"],
@@ -189,7 +193,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         cached_at_end=cached_at_end,
         cached_after=cached_after,
         used=used,
-        used_with_sync=Usage.now(bdi).since(usage),
+        used_with_sync=used_with_sync,
         memory_group=memory,
         counts=counted,
     )
