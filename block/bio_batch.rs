@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion of bios in task context: what `bio_endio()`, the worker and the timer of a CPU's batch
-//! call.
+//! Completion of bios in task context: what `bio_endio()`, the worker and the timer of a CPU's
+//! batch call.
 
 use core::{
     mem::forget,
@@ -57,9 +57,9 @@ pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
     }
 }
 
-/// Ends `bio`, unless it wants a task for more than to drop a few small folios, or these cannot wait
-/// for one. Returns whether it has. Who submits with such folios ends others of its bios in interrupts
-/// anyway.
+/// Ends `bio`, unless it wants a task for more than to drop a few small folios, or these cannot
+/// wait for one. Returns whether it has. Who submits with such folios ends others of its bios in
+/// interrupts anyway.
 ///
 /// Context: an interrupt, but no NMI.
 ///

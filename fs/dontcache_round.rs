@@ -147,8 +147,8 @@ pub unsafe extern "C" fn rust_dontcache_chunk(
     WbPace::of(wb).chunk(most as i64, cache.nr_pages()) as c_long
 }
 
-/// How many pages of the inode of `mapping` a round has left on purpose, which was to have `chunk` of
-/// them written; `unwritten` of these were not.
+/// How many pages of the inode of `mapping` a round has left on purpose, which was to have `chunk`
+/// of them written; `unwritten` of these were not.
 ///
 /// # Safety
 ///

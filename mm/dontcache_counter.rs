@@ -2,8 +2,8 @@
 
 //! The counter of dirty dropbehind pages: what the dirty accounting in C calls.
 //!
-//! C comes here only after it has seen `PG_dropbehind`, or when an inode gets another wb: a buffered
-//! write never does.
+//! C comes here only after it has seen `PG_dropbehind`, or when an inode gets another wb: a
+//! buffered write never does.
 
 use kernel::{
     backing_dev::BdiWriteback,

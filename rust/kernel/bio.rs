@@ -86,8 +86,8 @@ impl CompletedBio {
         self.end();
     }
 
-    /// How many of the bio's folios are to be dropped. Zero if it has more than `most` folios, or one
-    /// of more than `largest` bytes.
+    /// How many of the bio's folios are to be dropped. Zero if it has more than `most` folios, or
+    /// one of more than `largest` bytes.
     #[inline(always)]
     pub fn nr_dropbehind(&self, most: u32, largest: usize) -> u32 {
         // SAFETY: By the type invariants the bio is live, and its folios are until it is ended.

@@ -5,14 +5,14 @@
 //! Which ones, and when they are dropped, is decided in [`crate::writeback::together`].
 //!
 //! The task has several folios locked at a time, and their order in the file is not the order in
-//! which others lock folios. That cannot hang: it only ever tries to lock, and between its first folio
-//! and the end of its bio, or of a row of folios that an interrupt has left to it, it waits for
-//! nothing. Those functions of a file system that end the folios of a bio take spinlocks and free
-//! memory; what else it does at the end of a bio comes before or in other tasks. To take a folio's
-//! buffers away (`Held::release`) without a gfp flag neither waits for I/O nor for another folio. So
-//! whoever waits for one of the locks waits for as long as a bio's folios take, or such a row. That
-//! holds where the task is one that submits, too: what it has locked itself it fails to lock here, and
-//! the folio is tried again later.
+//! which others lock folios. That cannot hang: it only ever tries to lock, and between its first
+//! folio and the end of its bio, or of a row of folios that an interrupt has left to it, it waits
+//! for nothing. Those functions of a file system that end the folios of a bio take spinlocks and
+//! free memory; what else it does at the end of a bio comes before or in other tasks. To take a
+//! folio's buffers away (`Held::release`) without a gfp flag neither waits for I/O nor for another
+//! folio. So whoever waits for one of the locks waits for as long as a bio's folios take, or such a
+//! row. That holds where the task is one that submits, too: what it has locked itself it fails to
+//! lock here, and the folio is tried again later.
 //!
 //! A folio that is locked and in a page cache keeps that, and the inode: eviction waits for the
 //! lock. So nothing else has to hold the inode. After the last folio has left, the inode's lock
@@ -127,8 +127,8 @@ impl FolioGuard<'_> {
         self.end(false);
     }
 
-    /// With `spares_end` the folio that its file ends in is kept for a while, if somebody may append
-    /// to that.
+    /// With `spares_end` the folio that its file ends in is kept for a while, if somebody may
+    /// append to that.
     #[inline(always)]
     fn end(self, spares_end: bool) {
         if self.raw_mapping().is_null() {

@@ -4,8 +4,8 @@
 //!
 //! How they get from one to the other is decided in [`crate::writeback::queue`]. They are in the
 //! page cache meanwhile: whoever looks one up claims it, and whoever writes to one has it dropped
-//! when that was written. A queued folio has a reference, which does not keep it from being dropped,
-//! truncated, or invalidated for direct I/O. Reclaim, migration, `POSIX_FADV_DONTNEED` and
+//! when that was written. A queued folio has a reference, which does not keep it from being
+//! dropped, truncated, or invalidated for direct I/O. Reclaim, migration, `POSIX_FADV_DONTNEED` and
 //! `drop_caches` pass it over, which is why nothing large waits here, and nothing for long.
 //!
 //! C header: [`include/linux/rust_drop_queue.h`](srctree/include/linux/rust_drop_queue.h)
@@ -129,8 +129,8 @@ impl DropQueue {
     #[inline(always)]
     fn core(&self) -> Queue<'_, Place, Atomic<usize>> {
         let raw = self.0.get();
-        // SAFETY: The fields live by the type invariants, and are only accessed by this, atomically.
-        // `Place` is transparent over a pointer.
+        // SAFETY: The fields live by the type invariants, and are only accessed by this,
+        // atomically. `Place` is transparent over a pointer.
         unsafe {
             let places = &*(&raw const (*raw).places).cast::<[Place; PLACES]>();
             let nr_put = Atomic::from_ptr(&raw mut (*raw).nr_put);

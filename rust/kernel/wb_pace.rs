@@ -209,8 +209,8 @@ impl<'a> WbPace<'a> {
 
     /// Writers compare the common count, which lacks some of the pages: what the CPUs had not added
     /// to it yet when the exact sum was taken. So the errors are those of one round, and do not add
-    /// up. Where the device may be busy `uncounted` is minus the common count: as many pages as make a
-    /// kick are to come besides those.
+    /// up. Where the device may be busy `uncounted` is minus the common count: as many pages as
+    /// make a kick are to come besides those.
     fn set_kick_at(self, at: KickAt, uncounted: i64) {
         self.fields().kick_at.store(at.pages, Relaxed);
         self.fields().kick_at_most.store(at.most, Relaxed);

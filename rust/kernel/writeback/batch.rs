@@ -84,8 +84,8 @@ pub enum Todo {
     /// Queue the worker.
     Run,
     /// Move the batch to another CPU once the interrupt is over, if it is to
-    /// [leave](Batch::is_leaving) then; if there is no CPU for it, [`run`](Batch::run) it here. Where
-    /// what was moved before is still on its way, the next look has to try again.
+    /// [leave](Batch::is_leaving) then; if there is no CPU for it, [`run`](Batch::run) it here.
+    /// Where what was moved before is still on its way, the next look has to try again.
     Move,
 }
 

@@ -30,7 +30,8 @@
 //!
 //! Who sets left sets when it is due, and has the flusher run then. That is never put off, only
 //! brought forward: by a writer while others' pages cannot be written, and by a round that leaves a
-//! rest. Other writers who find it set leave it alone, and the flusher looks when it rests ([`rest`]).
+//! rest. Other writers who find it set leave it alone, and the flusher looks when it rests
+//! ([`rest`]).
 
 use super::round::{
     Ended,
@@ -82,8 +83,8 @@ pub trait Wb {
     /// Notes when what is left is due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
 
-    /// Notes why the next round begins. Unordered: with a wrong one it is traced wrongly, and leaves a
-    /// little more or less.
+    /// Notes why the next round begins. Unordered: with a wrong one it is traced wrongly, and
+    /// leaves a little more or less.
     fn set_why(&self, why: Why);
 
     /// Why the round begins that was asked for last.

@@ -76,9 +76,9 @@ pub const fn pages_limit(page_shift: u32) -> i64 {
 pub const DELAY_LIMIT_MS: u32 = 10_000;
 
 impl Bounds {
-    /// What they are unless somebody sets them, with pages of `1 << page_shift` bytes: from 4 MiB on,
-    /// 8 MiB at most, 2 MiB for each inode, and 200 ms. A shorter delay where the device's writes are
-    /// large anyway was tried: it saves memory, and costs requests.
+    /// What they are unless somebody sets them, with pages of `1 << page_shift` bytes: from 4 MiB
+    /// on, 8 MiB at most, 2 MiB for each inode, and 200 ms. A shorter delay where the device's
+    /// writes are large anyway was tried: it saves memory, and costs requests.
     pub const fn with_pages(page_shift: u32) -> Self {
         Self {
             least_pages: (4 << 20) >> page_shift,
@@ -186,8 +186,8 @@ pub struct Pace {
     /// What a write of the device had on average when that was looked at last, in KiB. Zero if it
     /// never was.
     pub average_kib: u32,
-    /// Pages that the device writes in [`QUEUED_MS`], or a guess, if it was ever seen to have more of
-    /// them than that. Zero otherwise.
+    /// Pages that the device writes in [`QUEUED_MS`], or a guess, if it was ever seen to have more
+    /// of them than that. Zero otherwise.
     pub queued_pages: u32,
 }
 
@@ -216,8 +216,9 @@ impl Pace {
     }
 
     /// That after a look at what the device has written. A write is small below three quarters of a
-    /// [`request`](request_kib), and large from seven eighths on. `by_size` is for a round that began
-    /// because there were enough pages: where their time was up, a shorter one would have had less.
+    /// [`request`](request_kib), and large from seven eighths on. `by_size` is for a round that
+    /// began because there were enough pages: where their time was up, a shorter one would have had
+    /// less.
     #[must_use]
     pub fn after(self, bounds: &Bounds, device: DeviceWrites, by_size: bool) -> Self {
         let largest = request_kib(device.largest_kib);
@@ -242,9 +243,9 @@ impl Pace {
     }
 
     /// What may be given to a device that has written `device` since it was looked at last, with
-    /// which the wb has had `progress`: `most` pages, or less where its writes are tiny, or may be, for
-    /// nobody has seen any. Where it is nothing, what the device can do is remembered, and as many
-    /// pages as make a kick are to gather besides those that there are.
+    /// which the wb has had `progress`: `most` pages, or less where its writes are tiny, or may be,
+    /// for nobody has seen any. Where it is nothing, what the device can do is remembered, and as
+    /// many pages as make a kick are to gather besides those that there are.
     pub fn room(
         self,
         device: DeviceWrites,

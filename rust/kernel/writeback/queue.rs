@@ -3,8 +3,8 @@
 //! What the interrupts of a CPU leave for a task to do.
 //!
 //! Interrupts put things in ([`put`](Queue::put)), and a work takes them out, in their order
-//! ([`take`](Queue::take)). It is begun for what comes into an empty queue, in a while, so that more
-//! comes meanwhile; and at once when the queue is half full.
+//! ([`take`](Queue::take)). It is begun for what comes into an empty queue, in a while, so that
+//! more comes meanwhile; and at once when the queue is half full.
 //!
 //! Nothing is forgotten. Of an interrupt that puts a thing into a place, and a work that looks
 //! there, one comes first, for both change the place in one step. If it is the interrupt the work
@@ -16,8 +16,8 @@ pub trait Slot {
     /// The thing.
     type Item;
 
-    /// Puts a thing here. Gives it back if there is one already. Acquires what whoever has taken one
-    /// before has released, and releases.
+    /// Puts a thing here. Gives it back if there is one already. Acquires what whoever has taken
+    /// one before has released, and releases.
     fn put(&self, item: Self::Item) -> Result<(), Self::Item>;
 
     /// Takes the thing. Acquires and releases, also where there is none: it is not enough to read.
@@ -48,8 +48,8 @@ pub enum Todo {
 /// the work begins costs two task switches.
 pub const SOON_MS: u32 = 50;
 
-/// How many folios of a bio are ended in an interrupt, and left to a task to be dropped. One that ends
-/// more of them itself is worth its way.
+/// How many folios of a bio are ended in an interrupt, and left to a task to be dropped. One that
+/// ends more of them itself is worth its way.
 pub const FEW: u32 = 16;
 
 /// How many bytes each of these has at most, where a page has `page_size`: what waits keeps its

@@ -208,11 +208,11 @@ pub struct Chunk {
     pub kept: i64,
 }
 
-/// How much is written of an inode that has `cached` pages: `most`; or, if they are no more than that
-/// and make a request of `request` pages, whole requests, and the rest is kept.
+/// How much is written of an inode that has `cached` pages: `most`; or, if they are no more than
+/// that and make a request of `request` pages, whole requests, and the rest is kept.
 ///
-/// They count though some may be clean: a writer with DONTCACHE leaves few of these. Where there are
-/// many all is written, or the last request is small.
+/// They count though some may be clean: a writer with DONTCACHE leaves few of these. Where there
+/// are many all is written, or the last request is small.
 pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
     let kept = match cached.checked_rem(request) {
         Some(rest) if 0 < request && request <= cached && cached <= most => rest,
@@ -228,9 +228,9 @@ pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
     }
 }
 
-/// How many pages of an inode with `cached` pages were kept, which was to have `chunk` of them written;
-/// `unwritten` of these were not. None unless the chunk was whole requests, all of it was written, and
-/// what is behind it is less than a request.
+/// How many pages of an inode with `cached` pages were kept, which was to have `chunk` of them
+/// written; `unwritten` of these were not. None unless the chunk was whole requests, all of it was
+/// written, and what is behind it is less than a request.
 pub fn kept(chunk: i64, unwritten: i64, cached: i64, request: i64) -> i64 {
     let rest = cached.saturating_sub(chunk);
     let is_whole = request > 0 && chunk > 0 && chunk.checked_rem(request) == Some(0);

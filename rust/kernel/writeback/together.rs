@@ -5,8 +5,8 @@
 //! Alone, each takes two locks to leave it, and others to be freed. So a task that ends the folios
 //! of one bio, or takes [`MOST`] that interrupts have left to it, gathers those that are to be
 //! dropped, locked, and drops them at once: as soon as there are [`MOST`], as the next one does not
-//! go on where the last one ended ([`Row`]), and at the end of the bio, or of so many, at the latest.
-//! Nobody waits for a lock for longer than that takes.
+//! go on where the last one ended ([`Row`]), and at the end of the bio, or of so many, at the
+//! latest. Nobody waits for a lock for longer than that takes.
 //!
 //! Much may happen to a folio while it waits. It goes if it still [`may`](Seen::may_go) when the
 //! lock of its page cache is held, under which lookups take dropbehind from a folio, and whoever

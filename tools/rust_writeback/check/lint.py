@@ -123,7 +123,7 @@ def _edges() -> list[str]:
 
 
 def checkpatch(files: list[Path]) -> bool:
-    """The kernel's style for C and for patches."""
+    """The kernel's style for what is in its tree, and for patches."""
     clean = True
     for file in files:
         what = [] if file.suffix == ".patch" else ["--file"]
@@ -163,7 +163,7 @@ def linters() -> list[Linter]:
         Linter("clippy on the host", pure, clippy_host),
         Linter("clippy in the kernel", placed, clippy_kernel),
         Linter("audit of what is unsafe", audit.sources(), audit.lint),
-        Linter("checkpatch", code_files(".c", ".h") + wiring.patches(), checkpatch),
+        Linter("checkpatch", code_files(".c", ".h") + placed + wiring.patches(), checkpatch),
         Linter("shellcheck", shell_files(), shellcheck),
         Linter("mypy", sorted(python), mypy),
         Linter("age of the results", [kept.FOLDER / f"{name}.md" for name in kept.AGED], results),
