@@ -27,8 +27,10 @@ DEBUGFS = "/sys/kernel/debug/rust_writeback"
 DIRECTORY = "/tmp/micro"
 BLOCKS = (4096, 1024)
 TRACING = Path("/sys/kernel/tracing")
-DIRTY = (10, 20_000)
+DIRTY = (10, 100_000)
 """Other inodes that are dirty while a round is for one page."""
+WITH_PAGE = 20_000
+"""How many of them have a dirty page: memory is short."""
 FILES = (2_000, 20_000)
 """Inodes with a page each that are all dirty when their round begins."""
 PATIENT = {"most_kib": 1 << 20, "least_kib": 1 << 20, "most_ms": 5_000, "least_ms": 5_000}
@@ -110,7 +112,7 @@ def round_beside(dirty: int) -> int:
     page = bytes(4096)
     costs = []
     for number in range(dirty):
-        Path(f"{DIRECTORY}/{number}").write_bytes(page)
+        Path(f"{DIRECTORY}/{number}").write_bytes(page if number < WITH_PAGE else b"")
     with open(f"{DIRECTORY}/page", "w+b", buffering=0) as file:
         for attempt in range(ATTEMPTS):
             runs()

@@ -224,7 +224,7 @@ def test_the_command_writes_all_then_judges(
 def test_a_round_that_looks_at_others_is_told() -> None:
     few, many = micro.ROUNDS
     micro.judge(operations(), both(), {few: 1000, many: 1100}, 1000, AT_ONCE, DEARER)
-    with pytest.raises(Failure, match=r"1\.11 times as much beside 20000 dirty inodes as beside 10"):
+    with pytest.raises(Failure, match=r"1\.11 times as much beside 100000 dirty inodes as beside 10"):
         micro.judge(operations(), both(), {few: 1000, many: 1110}, 1000, AT_ONCE, DEARER)
 
 

@@ -68,7 +68,7 @@ DROPS = {
 
 FIGURES = OPERATIONS | SWITCHES | DROPS
 
-ROUNDS = ("10", "20000")
+ROUNDS = ("10", "100000")
 """Other inodes that are dirty while the flusher has a round for one page."""
 ROUND_LIMIT = 1.10
 """How much more it may cost beside many than beside few: it does not look at them."""
