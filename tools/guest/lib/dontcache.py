@@ -269,6 +269,12 @@ def cgroup(name: str) -> Iterator[Path]:
         until(lambda: _removed(path), 10, f"rmdir {path}")
 
 
+def events(group: Path) -> dict[str, int]:
+    """How often the cgroup was at its limit of memory, among others."""
+    lines = (group / "memory.events").read_text().splitlines()
+    return {name: int(count) for name, count in (line.split() for line in lines)}
+
+
 def _removed(path: Path) -> bool:
     try:
         path.rmdir()

@@ -31,6 +31,7 @@ from lib.dontcache import (
     cgroup,
     core,
     counter,
+    events,
     file_system,
     forked,
     left_alone,
@@ -133,12 +134,6 @@ def memory() -> dict[str, int]:
     # The kernel does not call free what a CPU keeps for its next allocations: 80 MiB, or none.
     kept = sum(map(int, re.findall(r"^ +count: +(\d+)$", Path("/proc/zoneinfo").read_text(), re.M)))
     return {"available": kib("MemAvailable") + kept * PAGE // 1024, "slab": kib("Slab"), "kept": kept * PAGE // 1024}
-
-
-def events(group: Path) -> dict[str, int]:
-    """How often the group was at its limit, among others."""
-    lines = (group / "memory.events").read_text().splitlines()
-    return {name: int(count) for name, count in (line.split() for line in lines)}
 
 
 @contextlib.contextmanager
