@@ -30,12 +30,12 @@ run:
 
 ## test: all that CI runs: host tests, lint, KUnit, guest tests
 ## test SANITIZE=kasan: the guest tests on a kernel with kasan, kcsan, kmemleak, lockdep or ubsan
-## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; PAGES=64k for larger pages
+## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; PAGES=16k or 64k for larger pages
 test:
 	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(PLATFORM)
 
 ## kernel: build/bzImage and build/.config
-## kernel ARCH=arm64: build/Image-arm64-4k; PAGES=64k for larger pages
+## kernel ARCH=arm64: build/Image-arm64-4k; PAGES=16k or 64k for larger pages
 kernel:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
@@ -48,7 +48,7 @@ arm64 lint audit litmus lines:
 	@tools/enter python3 -m rust_writeback $@
 
 ## kunit: the KUnit suites under user-mode Linux
-## kunit ARCH=arm64: on an emulated arm64; PAGES=64k for larger pages
+## kunit ARCH=arm64: on an emulated arm64; PAGES=16k or 64k for larger pages
 kunit:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 

@@ -19,10 +19,11 @@ class Arch:
     place: str
     """Where make leaves the image, below its folder."""
     pages: tuple[str, ...] = ()
+    """The sizes that they may have, the first unless another is asked for."""
 
 
 X86 = Arch("x86", "amd64", "x86_64-linux-gnu", "bzImage", "arch/x86/boot/bzImage")
-ARM64 = Arch("arm64", "arm64", "aarch64-linux-gnu", "Image", "arch/arm64/boot/Image", ("4k", "64k"))
+ARM64 = Arch("arm64", "arm64", "aarch64-linux-gnu", "Image", "arch/arm64/boot/Image", ("4k", "16k", "64k"))
 ARCHES = {arch.name: arch for arch in (X86, ARM64)}
 
 
@@ -34,6 +35,6 @@ def chosen(name: str | None, pages: str | None) -> tuple[Arch, str]:
     sizes = arch.pages or ("",)
     size = sizes[0] if pages is None else pages
     if size not in sizes or pages == "":
-        allowed = f"{arch.name} has PAGES={' and '.join(arch.pages)}" if arch.pages else f"{arch.name} has one size of pages"
+        allowed = f"{arch.name} has PAGES={', '.join(arch.pages[:-1])} and {arch.pages[-1]}" if arch.pages else f"{arch.name} has one size of pages"
         raise Failure(f"PAGES={pages} cannot be had; {allowed}", 2)
     return arch, size

@@ -40,7 +40,7 @@ def test_nothing_is_forgotten() -> None:
 
 
 def test_each_size_of_pages_is_asked_for() -> None:
-    assert ARM64.pages == ("4k", "64k")
+    assert ARM64.pages == ("4k", "16k", "64k") and arm64.SIZES == ("4k", "64k")
     for pages in ARM64.pages:
         asked = config.merge(arm64.fragments_for(pages))
         assert asked[f"CONFIG_ARM64_{pages.upper()}_PAGES"] == asked["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"

@@ -16,16 +16,16 @@ def test_both_cores_and_one() -> None:
     assert both["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == one["CONFIG_RUST_WRITEBACK_KUNIT_TEST"] == "y"
 
 
-@pytest.mark.parametrize("pages, option", [(None, "4K"), ("4k", "4K"), ("64k", "64K")])
-def test_arm64_has_pages_of_two_sizes(pages: str | None, option: str) -> None:
+@pytest.mark.parametrize("pages, option", [(None, "4K"), ("4k", "4K"), ("16k", "16K"), ("64k", "64K")])
+def test_arm64_has_pages_of_three_sizes(pages: str | None, option: str) -> None:
     (platform,) = kunit.chosen("arm64", pages)
     assert config.merge(list(platform.configs))[f"CONFIG_ARM64_{option}_PAGES"] == "y"
     assert platform.arch == "arm64" and platform.out != kunit.UML.out
 
 
-@pytest.mark.parametrize("arch, pages", [("arm64", "16k"), ("riscv", None), (None, "64k"), ("x86", "4k")])
+@pytest.mark.parametrize("arch, pages", [("arm64", "8k"), ("riscv", None), (None, "64k"), ("x86", "4k")])
 def test_what_there_is_not_is_told_in_a_line(arch: str | None, pages: str | None) -> None:
-    with pytest.raises(Failure, match=r"is not known here; there are x86 and arm64|cannot be had; (arm64 has PAGES=4k and 64k|x86 has one)") as caught:
+    with pytest.raises(Failure, match=r"is not known here; there are x86 and arm64|cannot be had; (arm64 has PAGES=4k, 16k and 64k|x86 has one)") as caught:
         kunit.chosen(arch, pages)
     assert "\n" not in str(caught.value)
 

@@ -93,8 +93,8 @@ def test_another_architecture_has_stages_of_its_own(monkeypatch: pytest.MonkeyPa
         (["--arch", "riscv"], "there are x86 and arm64"),
         (["--arch", ""], "there are x86 and arm64"),
         (["--pages", "64k"], "x86 has one size of pages"),
-        (["--arch", "arm64", "--pages", "16k"], "arm64 has PAGES=4k and 64k"),
-        (["--arch", "arm64", "--pages", ""], "arm64 has PAGES=4k and 64k"),
+        (["--arch", "arm64", "--pages", "8k"], "arm64 has PAGES=4k, 16k and 64k"),
+        (["--arch", "arm64", "--pages", ""], "arm64 has PAGES=4k, 16k and 64k"),
         (["--arch", "arm64", "--sanitize", "kasan"], "SANITIZE is for x86"),
     ],
 )
