@@ -35,7 +35,7 @@ struct rust_disk_writes {
 	unsigned long	writes;
 	unsigned long	sectors;
 	unsigned int	largest;	/* sectors that it takes at once */
-	bool		counts;		/* what it writes */
+	bool		counts;		/* it says that it does */
 };
 
 /* Why a round began, as tracepoints tell it; "dontcache" is for its size. */
