@@ -20,7 +20,7 @@ use kernel::{
 /// follows.
 fn section(cache: &AddressSpace) -> WbSection<'_> {
     if cache.is_dontcache_unlisted() {
-        if let Some(mut lists) = ListsGuard::of_inode(cache.host()) {
+        if let Some(lists) = ListsGuard::of_inode(cache.host()) {
             lists.promote(cache.host());
         }
     }

@@ -178,7 +178,7 @@ pub unsafe extern "C" fn rust_dontcache_queue(
     dirtied_before: c_ulong,
 ) -> c_int {
     // SAFETY: The caller promises the lock.
-    let mut lists = unsafe { Lists::assume_locked(wb) };
+    let lists = unsafe { Lists::assume_locked(wb) };
     lists.queue_older(sb, dirtied_before) as c_int
 }
 
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn rust_dontcache_switched(
     wb: *mut bindings::bdi_writeback,
 ) {
     // SAFETY: The caller promises the lock, and a live page cache.
-    let (mut lists, cache) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
+    let (lists, cache) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
     lists.adopt(cache.host());
 }
 

@@ -57,10 +57,7 @@ use crate::{
 };
 use core::{
     mem::MaybeUninit,
-    ops::{
-        Deref,
-        DerefMut, //
-    },
+    ops::Deref,
     ptr, //
 };
 
@@ -281,7 +278,8 @@ pub struct Lists<'a> {
     _not_send: NotThreadSafe,
 }
 
-/// The lock of a wb's lists. Dropping it unlocks them.
+/// The lock of a wb's lists. Dropping it unlocks them. The lists are only lent, and not to be
+/// changed for others: those would be unlocked then.
 ///
 /// # Invariants
 ///
@@ -318,13 +316,6 @@ impl<'a> Deref for ListsGuard<'a> {
     #[inline]
     fn deref(&self) -> &Lists<'a> {
         &self.0
-    }
-}
-
-impl<'a> DerefMut for ListsGuard<'a> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Lists<'a> {
-        &mut self.0
     }
 }
 
@@ -476,7 +467,7 @@ impl Lists<'_> {
     }
 
     #[inline]
-    fn move_to(&mut self, link: Link, to: To) {
+    fn move_to(&self, link: Link, to: To) {
         // SAFETY: By the type invariants the link is in a list. Both it and the place are the wb's,
         // whose lock is held.
         unsafe {
@@ -490,7 +481,7 @@ impl Lists<'_> {
 
     /// Moves all inodes of a list behind those of another one.
     #[inline]
-    fn move_all(&mut self, from: List, to: List) {
+    fn move_all(&self, from: List, to: List) {
         // SAFETY: Both lists are the wb's, whose lock is held.
         unsafe { bindings::list_splice_tail_init(self.head(from), self.head(to)) };
     }
@@ -532,11 +523,7 @@ impl Lists<'_> {
     /// Work for one super block takes its inodes only.
     ///
     /// C counterpart: `move_expired_inodes()`, which stops at the first that is too new.
-    pub fn queue_older(
-        &mut self,
-        sb: *mut bindings::super_block,
-        dirtied_before: Jiffies,
-    ) -> usize {
+    pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
         let due = Due { sb, dirtied_before };
         let mut moved = 0;
         let mut next = self.first(List::Dontcache);
@@ -553,7 +540,7 @@ impl Lists<'_> {
 
     /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its
     /// page cache may be locked.
-    pub fn adopt(&mut self, inode: &Inode) {
+    pub fn adopt(&self, inode: &Inode) {
         let pages = pages_of(inode);
         if !pages.may_have_dontcache_dirty() {
             return;
@@ -578,7 +565,7 @@ impl Lists<'_> {
     /// was in another list when the first of them came.
     ///
     /// What others have queued is only brought to the front: it stays theirs.
-    pub fn promote(&mut self, inode: &Inode) {
+    pub fn promote(&self, inode: &Inode) {
         let pages = pages_of(inode);
         let raw = inode.as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists.

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+// compile error: E0596
+
+//! A guard gets other lists than it has locked, and would unlock those.
+
+use core::mem::swap;
+use kernel::{
+    flusher::{Lists, ListsGuard},
+    fs::Inode,
+};
+
+pub fn exchange<'a>(inode: &'a Inode, locked_by_others: &mut Lists<'a>) {
+    if let Some(mut guard) = ListsGuard::of_inode(inode) {
+        swap(&mut *guard, locked_by_others);
+    }
+}
