@@ -520,10 +520,17 @@ impl Lists<'_> {
     /// Queues, for work that writes what was dirtied before `dirtied_before`, those of
     /// `b_dontcache`, behind all that is queued: they are written first. Returns how many.
     ///
-    /// Work for one super block takes its inodes only.
+    /// Work for one super block, as for `sync()`, takes its inodes only. Other work takes none if a
+    /// round is to come and anything else is queued. A round sets that aside, so that the work
+    /// comes here again: beside a writer who is faster than the device it would write his inode
+    /// each time, and nothing else ever.
     ///
     /// C counterpart: `move_expired_inodes()`, which stops at the first that is too new.
     pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
+        let waits_for_round = self.wb.is_pending() || self.wb.is_left();
+        if sb.is_null() && waits_for_round && self.first(List::Io).is_some() {
+            return 0;
+        }
         let due = Due { sb, dirtied_before };
         let mut moved = 0;
         let mut next = self.first(List::Dontcache);
