@@ -446,6 +446,61 @@ static void what_a_kick_leaves_is_tried_again(struct kunit *test)
 	twin_exit(&twin);
 }
 
+static int writepages_beside(struct address_space *mapping,
+			     struct writeback_control *wbc)
+{
+	struct twin *other = mapping->host->i_private;
+
+	mapping->host->i_private = NULL;
+	twin_write(other, 1, FGP_DONTCACHE);
+	twin_kick(other);
+	return twin_writepages(mapping, wbc);
+}
+
+static const struct address_space_operations beside_aops = {
+	.dirty_folio	= filemap_dirty_folio,
+	.writepages	= writepages_beside,
+};
+
+/*
+ * An inode that others have queued, and that gets its first dropbehind page
+ * while a round writes, is their next one and not the round's: it may be a
+ * sync's, which would miss its other pages.
+ */
+static void what_others_have_queued_stays_theirs(struct kunit *test)
+{
+	struct twin twin, other;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	other = twin;
+	other.inode = twin_new_inode(test, twin.mnt->mnt_sb);
+	other.mapping = other.inode->i_mapping;
+	other.file = kunit_kzalloc(test, sizeof(*other.file), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, other.file);
+	other.file->f_mapping = other.mapping;
+	twin_write(&other, 0, 0);
+	scoped_guard(spinlock, &twin.wb->list_lock) {
+		guard(spinlock)(&other.inode->i_lock);
+		inode_state_set(other.inode, I_SYNC_QUEUED);
+		list_move(&other.inode->i_io_list, &twin.wb->b_io);
+	}
+	twin.inode->i_private = &other;
+	twin.mapping->a_ops = &beside_aops;
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	twin_kick(&twin);
+
+	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), 1);
+	KUNIT_EXPECT_NULL(test, twin.inode->i_private);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_more_io.prev,
+			    &other.inode->i_io_list);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 1);
+
+	truncate_inode_pages(other.mapping, 0);
+	iput(other.inode);
+	twin_exit(&twin);
+}
+
 static void twin_move(struct twin *twin, pgoff_t index, struct twin *to)
 {
 	struct folio *folio;
@@ -611,6 +666,7 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE(kick_reaches_the_flusher),
 	KUNIT_CASE(kick_takes_only_its_share),
 	KUNIT_CASE(what_a_round_leaves_lets_others_pass),
+	KUNIT_CASE(what_others_have_queued_stays_theirs),
 	KUNIT_CASE(what_a_kick_leaves_is_tried_again),
 	KUNIT_CASE(counted_pages_go_to_the_other_wb),
 	KUNIT_CASE(kick_without_wb_does_nothing),

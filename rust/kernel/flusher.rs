@@ -571,7 +571,9 @@ impl Lists<'_> {
     /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and it
     /// was in another list when the first of them came.
     ///
-    /// What others have queued is only brought to the front: it stays theirs.
+    /// What others have queued is only brought to the front: it stays theirs. That waits in
+    /// `b_more_io` while a round writes what is in `b_io`. If it got in there the round would write
+    /// it beside a sync, and change its time: the sync would miss what is old of it.
     pub fn promote(&self, inode: &Inode) {
         let pages = pages_of(inode);
         let raw = inode.as_raw();
@@ -586,7 +588,12 @@ impl Lists<'_> {
             let is = |flags| state & flags != 0;
             match self.find(inode) {
                 Some(link) if is(bindings::inode_state_flags_enum_I_SYNC_QUEUED) => {
-                    self.move_to(link, To::Back(List::Io));
+                    let list = if WbPace::of(self.wb).is_writing() {
+                        List::MoreIo
+                    } else {
+                        List::Io
+                    };
+                    self.move_to(link, To::Back(list));
                 }
                 Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
                     let list = self.head(List::Dontcache);
@@ -715,7 +722,7 @@ impl round::Lists for FlusherLists<'_> {
         // SAFETY: The lock is held, in the flusher's context. It is let go and taken again; no link
         // is kept meanwhile.
         let progress = unsafe { bindings::rust_wb_write_queued(wb, &mut left, self.reason) };
-        let kept = pace.kept();
+        let kept = pace.end_writing();
         Written {
             pages: pages.saturating_sub(left as i64).saturating_sub(kept),
             kept,

@@ -297,7 +297,7 @@ impl<'a> WbPace<'a> {
         self.look_at_wb();
     }
 
-    /// The flusher is about to write this.
+    /// The flusher is about to write this. Under the lock of the wb's lists, as what follows is.
     #[inline]
     pub(crate) fn begin_writing(self, portion: Portion) {
         self.fields().portion.store(portion.most, Relaxed);
@@ -326,15 +326,22 @@ impl<'a> WbPace<'a> {
     pub fn keep(self, chunk: i64, unwritten: i64, cached: i64) -> i64 {
         let request = self.fields().whole.load(Relaxed);
         let kept = kept(chunk, unwritten, cached, request.into());
-        let all = self.kept().saturating_add(kept);
+        let all = self.fields().kept.load(Relaxed).saturating_add(kept);
         self.fields().kept.store(all, Relaxed);
         kept
     }
 
-    /// How many pages were left since it began.
+    /// It has written that. Returns how many pages were kept.
     #[inline]
-    pub(crate) fn kept(self) -> i64 {
+    pub(crate) fn end_writing(self) -> i64 {
+        self.fields().portion.store(0, Relaxed);
         self.fields().kept.load(Relaxed)
+    }
+
+    /// Whether a round writes now. The lock of the wb's lists is let go meanwhile.
+    #[inline]
+    pub(crate) fn is_writing(self) -> bool {
+        self.fields().portion.load(Relaxed) != 0
     }
 
     /// Looks at what the wb has had written: its progress is what it has from now on.
