@@ -291,6 +291,16 @@ proptest! {
         prop_assert!(wb.written.iter().all(|id| *id < 1000));
     }
 
+    /// What is left to others is not stuck: nothing is known of it.
+    #[test]
+    fn what_is_left_to_a_sync_is_not_stuck(inodes in inodes(100), budget in 1..10_000i64) {
+        let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
+        wb.dontcache.iter_mut().for_each(|inode| inode.of_sync = true);
+        let ended = round(&mut wb, budget, Purpose::Beside);
+        prop_assert_eq!(ended.pages, 0);
+        prop_assert!(ended.progress);
+    }
+
     /// With its exact count a round leaves nothing but what somebody else has, or what ordinary pages
     /// have used up the budget in front of.
     #[test]

@@ -103,7 +103,8 @@ pub struct Ended {
     pub pages: i64,
     /// In how many milliseconds there is to be another one for what was left on purpose.
     pub again_ms: Option<u32>,
-    /// Whether anything was written, or the next one may write what this one has not come to.
+    /// Whether anything was written, or the next one may write what this one has not come to, or
+    /// has left to others.
     pub progress: bool,
 }
 
@@ -322,7 +323,9 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
             || purpose == Purpose::Beside
             || flusher.others_wait()
         {
-            ended.progress = ended.pages > 0 || queued.more && fruitless < FRUITLESS;
+            ended.progress = ended.pages > 0
+                || queued.more && fruitless < FRUITLESS
+                || purpose == Purpose::Beside && !queued.some;
             return ended;
         }
     }
