@@ -37,6 +37,8 @@ enum Event {
     Crowd(bool),
     /// The worker takes once, if it is to run.
     Work,
+    /// The worker of a CPU that has gone takes once.
+    WorkOfAnother,
     /// The interrupt is over after which a batch is to move.
     Depart,
     /// A tick passes, and somebody looks.
@@ -49,6 +51,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Receive),
         1 => any::<bool>().prop_map(Event::Crowd),
         12 => Just(Event::Work),
+        1 => Just(Event::WorkOfAnother),
         4 => Just(Event::Depart),
         1 => Just(Event::Tick),
     ];
@@ -109,14 +112,19 @@ impl Cpu {
     }
 
     fn work(&mut self) {
-        if !self.queued {
-            return;
+        if self.queued {
+            self.queued = self.take();
         }
+    }
+
+    /// Whether there may be more.
+    fn take(&mut self) -> bool {
         match self.batch.take() {
             Taken::Some(nodes) => self.taken.extend(nodes.0),
-            Taken::None => self.queued = false,
+            Taken::None => return false,
             Taken::Rest => {}
         }
+        true
     }
 
     fn event(&mut self, event: Event) {
@@ -125,6 +133,9 @@ impl Cpu {
             Event::Receive => self.receive(),
             Event::Crowd(crowded) => self.crowded = crowded,
             Event::Work => self.work(),
+            Event::WorkOfAnother => {
+                self.take();
+            }
             Event::Depart => {
                 if std::mem::take(&mut self.departing) && self.batch.is_leaving() {
                     self.send();

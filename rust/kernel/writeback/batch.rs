@@ -233,11 +233,9 @@ impl<L: List> Batch<L> {
                 self.run();
                 Taken::Rest
             }
-            State::Leaving => {
-                // The worker was queued before, and got its CPU first.
-                self.run();
-                Taken::Some(self.waiting.take())
-            }
+            // A worker was queued before, and got its CPU first; or it is that of a CPU that has
+            // gone, which does not come here again.
+            State::Leaving => Taken::Some(self.leave()),
             State::Idle | State::Running => {
                 self.state = State::Idle;
                 Taken::None
