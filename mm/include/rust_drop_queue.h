@@ -12,6 +12,7 @@
 
 struct folio;
 
+/* Of 4 KiB: larger folios have more of them. */
 enum {
 	RUST_DROP_QUEUE_NR	= 512,
 };

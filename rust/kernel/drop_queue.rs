@@ -18,6 +18,7 @@ use crate::{
     },
     folio::Folio,
     interrupts_off::InterruptsOff,
+    page::PAGE_SIZE,
     percpu::{
         PerCpu,
         PossibleCpu, //
@@ -37,6 +38,8 @@ use crate::{
     },
     writeback::{
         queue::{
+            small,
+            weight,
             Count,
             Queue,
             Slot,
@@ -60,6 +63,12 @@ struct Place(Atomic<*mut bindings::folio>);
 
 impl Slot for Place {
     type Item = ARef<Folio>;
+
+    /// The place's reference keeps the folio from being split.
+    #[inline(always)]
+    fn weight(folio: &ARef<Folio>) -> usize {
+        weight(folio.size())
+    }
 
     #[inline(always)]
     fn put(&self, folio: ARef<Folio>) -> Result<(), ARef<Folio>> {
@@ -200,14 +209,15 @@ impl<'a> OwnDropQueue<'a> {
         }
     }
 
-    /// Whether there are places for so many folios, and they may be kept from migration.
+    /// Whether there are places for so many [`small`] folios, and they may be kept from migration.
     ///
     /// C counterpart: `lru_cache_disabled()`.
     #[inline(always)]
     pub fn has_room(self, nr: usize) -> bool {
         // SAFETY: It may be asked anywhere.
         let are_in_the_way = unsafe { bindings::lru_cache_disabled() };
-        !are_in_the_way && self.shared.core().has_room(nr)
+        let places = nr.saturating_mul(weight(small(PAGE_SIZE)));
+        !are_in_the_way && self.shared.core().has_room(places)
     }
 
     /// Has a folio dropped, soon. Returns false if there is no place for it.

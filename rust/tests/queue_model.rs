@@ -45,6 +45,10 @@ impl Place {
 impl Slot for Place {
     type Item = usize;
 
+    fn weight(_thing: &usize) -> usize {
+        1
+    }
+
     fn put(&self, thing: usize) -> Result<(), usize> {
         let order = match self.mutant {
             PutDoesNotAcquire => Ordering::Release,

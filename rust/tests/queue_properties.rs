@@ -6,7 +6,7 @@
 
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
-use writeback::queue::{small, Count, Queue, Slot, Todo};
+use writeback::queue::{small, weight, Count, Queue, Slot, Todo};
 
 const PLACES: usize = 8;
 
@@ -15,6 +15,10 @@ struct Place(RefCell<Option<u32>>);
 
 impl Slot for Place {
     type Item = u32;
+
+    fn weight(item: &u32) -> usize {
+        *item as usize % 3 + 1
+    }
 
     fn put(&self, item: u32) -> Result<(), u32> {
         let mut place = self.0.borrow_mut();
@@ -61,15 +65,16 @@ proptest! {
         let queue = Queue::new(&places, &nr_put, &nr_taken);
         let mut there = std::collections::VecDeque::new();
         for (number, step) in (0..).zip(steps) {
-            prop_assert!(queue.has_room(PLACES - there.len()));
-            prop_assert!(!queue.has_room(PLACES - there.len() + 1));
+            let (filled, more) = (there.iter().map(Place::weight).sum::<usize>(), Place::weight(&number));
+            prop_assert!(queue.has_room(PLACES - filled));
+            prop_assert!(!queue.has_room(PLACES - filled + 1));
             match step {
-                Step::Put if there.len() == PLACES => prop_assert_eq!(queue.put(number), Err(number)),
+                Step::Put if filled + more > PLACES => prop_assert_eq!(queue.put(number), Err(number)),
                 Step::Put => {
                     there.push_back(number);
-                    let todo = match there.len() {
-                        1 => Todo::Soon,
-                        4 => Todo::Now,
+                    let todo = match filled {
+                        0 => Todo::Soon,
+                        1..=3 if filled + more >= 4 => Todo::Now,
                         _ => Todo::Nothing,
                     };
                     prop_assert_eq!(queue.put(number), Ok(todo));
@@ -92,4 +97,5 @@ fn a_queue_without_places_gives_back() {
 #[test]
 fn a_page_is_small() {
     assert_eq!([4, 16, 64].map(|kib| small(kib << 10) >> 10), [16, 16, 64]);
+    assert_eq!([4, 16, 64].map(|kib| weight(kib << 10)), [1, 4, 16]);
 }

@@ -6,6 +6,9 @@
 //! ([`take`](Queue::take)). It is begun for what comes into an empty queue, in a while, so that
 //! more comes meanwhile; and at once when the queue is half full.
 //!
+//! What waits keeps its memory: so a thing has as many places as its [`weight`](Slot::weight) says,
+//! and lies in the first of them.
+//!
 //! Nothing is forgotten. Of an interrupt that puts a thing into a place, and a work that looks
 //! there, one comes first, for both change the place in one step. If it is the interrupt the work
 //! finds the thing. Otherwise the interrupt finds the place as the work has left it, and with that
@@ -16,6 +19,9 @@ pub trait Slot {
     /// The thing.
     type Item;
 
+    /// How many places a thing has: one or more, and the same for as long as it waits.
+    fn weight(item: &Self::Item) -> usize;
+
     /// Puts a thing here. Gives it back if there is one already. Acquires what whoever has taken
     /// one before has released, and releases.
     fn put(&self, item: Self::Item) -> Result<(), Self::Item>;
@@ -24,7 +30,7 @@ pub trait Slot {
     fn take(&self) -> Option<Self::Item>;
 }
 
-/// How many things there have been. Wraps. Unordered.
+/// How many places things have had. Wraps. Unordered.
 pub trait Count {
     /// So many.
     fn get(&self) -> usize;
@@ -52,8 +58,15 @@ pub const SOON_MS: u32 = 50;
 /// ends more of them itself is worth its way.
 pub const FEW: u32 = 16;
 
-/// How many bytes each of these has at most, where a page has `page_size`: what waits keeps its
-/// memory.
+/// How many bytes a place stands for.
+const PLACE_SIZE: usize = 4 << 10;
+
+/// The weight of a folio of so many bytes.
+pub const fn weight(size: usize) -> usize {
+    size.div_ceil(PLACE_SIZE)
+}
+
+/// How many bytes each of these has at most, where a page has `page_size`.
 pub const fn small(page_size: usize) -> usize {
     if page_size > 16 << 10 {
         page_size
@@ -90,26 +103,30 @@ impl<'a, S: Slot, C: Count> Queue<'a, S, C> {
         self.nr_put.get().wrapping_sub(self.nr_taken.get())
     }
 
-    /// Whether there are places for so many: for whoever keeps others from putting things here.
+    /// Whether there are so many places: for whoever keeps others from putting things here.
     #[inline(always)]
-    pub fn has_room(&self, nr: usize) -> bool {
-        self.waiting().saturating_add(nr) <= self.slots.len()
+    pub fn has_room(&self, places: usize) -> bool {
+        self.waiting().saturating_add(places) <= self.slots.len()
     }
 
-    /// Puts a thing behind the others. Gives it back if there is no place.
+    /// Puts a thing behind the others. Gives it back if there are not enough places.
     ///
     /// One context at a time does this.
     #[inline(always)]
     pub fn put(&self, item: S::Item) -> Result<Todo, S::Item> {
         let nr_put = self.nr_put.get();
-        let Some(slot) = self.slot(nr_put) else {
-            return Err(item);
+        let weight = S::weight(&item);
+        let slot = match self.slot(nr_put) {
+            Some(slot) if self.has_room(weight) => slot,
+            _ => return Err(item),
         };
         slot.put(item)?;
-        self.nr_put.set(nr_put.wrapping_add(1));
+        self.nr_put.set(nr_put.wrapping_add(weight));
+        let half = self.slots.len() / 2;
+        // What the work has taken meanwhile is no more.
         Ok(match self.waiting() {
-            1 => Todo::Soon,
-            waiting if waiting == self.slots.len() / 2 => Todo::Now,
+            waiting if waiting == weight => Todo::Soon,
+            waiting if half <= waiting && waiting.saturating_sub(weight) < half => Todo::Now,
             _ => Todo::Nothing,
         })
     }
@@ -121,7 +138,8 @@ impl<'a, S: Slot, C: Count> Queue<'a, S, C> {
     pub fn take(&self) -> Option<S::Item> {
         let nr_taken = self.nr_taken.get();
         let item = self.slot(nr_taken)?.take()?;
-        self.nr_taken.set(nr_taken.wrapping_add(1));
+        let weight = S::weight(&item);
+        self.nr_taken.set(nr_taken.wrapping_add(weight));
         Some(item)
     }
 }
