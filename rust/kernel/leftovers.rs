@@ -16,9 +16,11 @@ use crate::{
         atomic::{
             Acquire,
             Atomic,
+            Full,
             Relaxed,
             Release, //
-        }, //
+        },
+        barrier::smp_mb, //
     },
     time::msecs_to_jiffies,
     types::Opaque,
@@ -110,10 +112,17 @@ impl Place for Leftover {
         }
         let since = self.since().load(Relaxed);
         // INVARIANT: The reference is the place's no more.
-        let raw = NonNull::new(self.folio().xchg(null_mut(), Acquire))?;
+        let raw = NonNull::new(self.folio().xchg(null_mut(), Full))?;
         // SAFETY: By the type invariants the place owned a reference, and has given it up.
         Some((unsafe { ARef::from_raw(raw.cast()) }, since))
     }
+}
+
+/// Keeps a folio in one of these places. Whoever has taken it from there before sees what the caller
+/// has seen of it, or it is not found there any more.
+fn keep_in(places: &[Leftover], folio: &Folio) -> Result<bool, ARef<Folio>> {
+    smp_mb(Full);
+    keep(places, folio.into(), sched::jiffies())
 }
 
 /// The folios that a CPU remembers (`struct rust_leftovers`).
@@ -162,10 +171,7 @@ impl Leftovers {
     ///
     /// Context: any but NMI.
     pub fn add(&self, folio: &Folio) {
-        if matches!(
-            keep(self.places(), folio.into(), sched::jiffies()),
-            Ok(true)
-        ) {
+        if matches!(keep_in(self.places(), folio), Ok(true)) {
             let tries = self.tries().xchg(0, Relaxed);
             // A work that is due soon is left alone: it would never come, were many to put it off.
             self.queue(wait(0), tries != 0);
@@ -179,7 +185,7 @@ impl Leftovers {
     pub fn add_at_leisure(&self, folio: &Folio) -> bool {
         // Half of the places are for those that somebody is in the way of.
         let (places, _) = self.places().split_at(self.places().len() / 2);
-        let kept = keep(places, folio.into(), sched::jiffies()).is_ok();
+        let kept = keep_in(places, folio).is_ok();
         if kept && self.queue(AT_LEISURE_MS, false) {
             // Not soon: who has something urgent queues it anew.
             self.tries().store(TRIES, Relaxed);
