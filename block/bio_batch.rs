@@ -48,7 +48,8 @@ use kernel::{
 pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
     // SAFETY: The caller promises a bio.
     let bio = unsafe { NonNull::new_unchecked(bio) };
-    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    // SAFETY: No other guard is dropped while this lives, it is no NMI's, and the batch turns no
+    // interrupts on.
     let off = unsafe { InterruptsSaved::new() };
     // SAFETY: The caller gives up a completed bio.
     let bio = unsafe { CompletedBio::from_raw(bio) };
@@ -71,7 +72,8 @@ pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
 pub unsafe extern "C" fn rust_bio_end_in_interrupt(bio: *mut bindings::bio) -> bool {
     // SAFETY: The caller promises a bio.
     let bio = unsafe { NonNull::new_unchecked(bio) };
-    // SAFETY: Guards that are made while this lives are dropped before it, and it is no NMI's.
+    // SAFETY: Guards that are made while this lives are dropped before it, it is no NMI's, and what
+    // ends a bio in an interrupt turns none on.
     let off = unsafe { InterruptsSaved::new() };
     // SAFETY: The caller gives up a completed bio, or gets it back.
     let bio = unsafe { CompletedBio::from_raw(bio) };
@@ -101,7 +103,7 @@ fn add_first(bio: CompletedBio, off: InterruptsSaved) {
 pub unsafe extern "C" fn rust_bio_batch_work() -> bool {
     loop {
         let taken = {
-            // SAFETY: The caller promises that interrupts are on.
+            // SAFETY: The caller promises that interrupts are on, and the batch turns none on.
             let off = unsafe { InterruptsDisabled::new() };
             OwnBatch::this(&off).take()
         };
@@ -120,7 +122,8 @@ pub unsafe extern "C" fn rust_bio_batch_work() -> bool {
 /// Does something with the batch of this CPU, for C: which calls none of this in an NMI.
 #[inline(always)]
 fn on_this_cpu(what: impl FnOnce(OwnBatch<'_>)) {
-    // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+    // SAFETY: No other guard is dropped while this lives, it is no NMI's, and the batch turns no
+    // interrupts on.
     let off = unsafe { InterruptsSaved::new() };
     what(OwnBatch::this(&off));
 }

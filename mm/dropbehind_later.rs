@@ -32,7 +32,8 @@ pub unsafe extern "C" fn rust_drop_later(folio: *mut bindings::folio) {
     // SAFETY: The caller promises a live folio of a page cache.
     let folio = unsafe { Folio::from_raw(folio) };
     if !sched::in_task() {
-        // SAFETY: No other guard is made while this lives, and it is no NMI's.
+        // SAFETY: No other guard is made while this lives, it is no NMI's, and the queue turns no
+        // interrupts on.
         let off = unsafe { InterruptsSaved::new() };
         if OwnDropQueue::this(&off).queue(folio) {
             return;

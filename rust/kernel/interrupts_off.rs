@@ -48,7 +48,8 @@ impl InterruptsSaved {
     /// # Safety
     ///
     /// Guards must be dropped in the reverse order of their making: the first would turn interrupts
-    /// on otherwise. It must not be used in an NMI, which comes while they are off.
+    /// on otherwise. It must not be used in an NMI, which comes while they are off. For as long as
+    /// the guard lives nothing may be called that sleeps or turns interrupts on.
     #[inline(always)]
     pub unsafe fn new() -> Self {
         // INVARIANT: Saved and turned off here.
@@ -83,7 +84,8 @@ impl InterruptsDisabled {
     ///
     /// # Safety
     ///
-    /// Interrupts must be on: who had turned them off would find them on.
+    /// Interrupts must be on: who had turned them off would find them on. For as long as the guard
+    /// lives nothing may be called that sleeps or turns interrupts on.
     #[inline(always)]
     pub unsafe fn new() -> Self {
         // SAFETY: Interrupts may be turned off anywhere.
