@@ -17,9 +17,11 @@ from lib.knobs import never_many, never_periodic, setting
 from lib.row import BOUND, Verdict, main, told_wait, tried, waited
 from lib.walk import SECTOR, NullBlock
 
-FILES = 16
-SIZE = 4 * MIB
-"""As much as the rescuer writes of a file before it takes the next one."""
+SIZE = 1024 * PAGE
+"""As much as the rescuer writes of a file before it takes the next one, and at a time."""
+FILES = max(64 * MIB // SIZE, 4)
+DISK_MIB = 8 * FILES * SIZE // MIB
+"""ext4 waits for the flusher where much is dirty beside what is free."""
 MANY = FILES * SIZE // PAGE
 THREADS = Path("/proc/sys/kernel/threads-max")
 FEWEST = "20"
@@ -65,7 +67,7 @@ def no_workers() -> Iterator[None]:
 def rescuer() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
-        with NullBlock(512, SECTOR) as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
+        with NullBlock(DISK_MIB, SECTOR) as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
             with contextlib.ExitStack() as stack:
                 before = [stack.enter_context(opened(root / f"{number}")) for number in range(FILES)]
                 fd = stack.enter_context(opened(root / "page"))
