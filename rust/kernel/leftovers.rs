@@ -118,8 +118,8 @@ impl Place for Leftover {
     }
 }
 
-/// Keeps a folio in one of these places. Whoever has taken it from there before sees what the caller
-/// has seen of it, or it is not found there any more.
+/// Keeps a folio in one of these places. Whoever has taken it from there before sees what the
+/// caller has seen of it, or it is not found there any more.
 fn keep_in(places: &[Leftover], folio: &Folio) -> Result<bool, ARef<Folio>> {
     smp_mb(Full);
     keep(places, folio.into(), sched::jiffies())
