@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -18,11 +19,10 @@ from lib.row import BOUND, Verdict, main, told_wait, tried, waited
 from lib.walk import SECTOR, NullBlock
 
 SIZE = 1024 * PAGE
-"""As much as the rescuer writes of a file before it takes the next one, and at a time."""
+"""As much as the rescuer writes of a file before it takes the next one, and each time that it runs."""
 FILES = max(64 * MIB // SIZE, 4)
 DISK_MIB = 8 * FILES * SIZE // MIB
 """ext4 waits for the flusher where much is dirty beside what is free."""
-MANY = FILES * SIZE // PAGE
 THREADS = Path("/proc/sys/kernel/threads-max")
 FEWEST = "20"
 """Threads there may be, says the kernel; there are more."""
@@ -77,15 +77,17 @@ def rescuer() -> Verdict:
                 with trace("writeback/writeback_single_inode") as lines:
                     write_dontcache(fd, 0, bytes(PAGE))
                     took = waited(lambda fd=fd: cachestat(fd).dirty == 0, BOUND)  # type: ignore[misc]
-                    left = sum(cachestat(other).dirty for other in before)
-                page = os.fstat(fd)
+                page, others = os.fstat(fd), {os.fstat(other).st_ino for other in before}
                 bdi = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: "
-                rescued = any(bdi in line and by_rescuer(line) for line in lines())
-                by_others = any(f"{bdi}ino={page.st_ino} " in line and not by_rescuer(line) for line in lines())
+                written = [line for line in lines() if bdi in line]
+                inodes = [int(line.partition(f"{bdi}ino=")[2].split()[0]) for line in written]
+                rescued = any(map(by_rescuer, written))
+                by_others = any(inode == page.st_ino and not by_rescuer(line) for inode, line in zip(inodes, written))
         tried(rescued and not by_others, "a flusher that the rescuer runs")
-        # The page may not wait for all that has been dirty for longer.
-        kept &= took is not None and left > MANY // 2
-        figures.append(f"{kind} {told_wait(took)}, {left} of {MANY} other pages were left")
+        first = sum(inode in others for inode in itertools.takewhile(lambda inode: inode != page.st_ino, inodes))
+        # The page may wait for the file that the rescuer has begun, not for all that has been dirty for longer.
+        kept &= took is not None and first <= 1
+        figures.append(f"{kind} {told_wait(took)}, {first} of {FILES} other files came first")
     return Verdict(kept, "; ".join(figures))
 
 
