@@ -220,6 +220,9 @@ static void decided_at_completion(struct kunit *test)
 
 /* What a bio's interrupt ends at most. */
 #define FEW		16
+/* bios with as many, whose folios can wait together */
+#define FIT		(RUST_DROP_QUEUE_NR / \
+			 (FEW * (MAX(PAGE_SIZE, SZ_16K) / SZ_4K)))
 
 /* Gives @bio @nr folios, with one reference each, that are to be dropped. */
 static void add_folios(struct kunit *test, struct bio *bio, unsigned int nr,
@@ -323,7 +326,7 @@ static void few_folios_in_a_softirq(struct kunit *test)
 	struct ending *ending = test->priv;
 
 	set_core(CORE_RUST);
-	begin(test, ending, 8);
+	begin(test, ending, FIT);
 	with_folios(test, ending, FEW, true);
 	timer_setup_on_stack(&ending->timer, complete_in_timer, 0);
 	mod_timer(&ending->timer, jiffies + 1);
