@@ -183,9 +183,11 @@ def forget(fd: int, length: int = 0, start: int = 0) -> None:
 
     What waits to be dropped is passed over, and leaves by itself.
     """
+    # A page that is only in part meant stays, unless the file ends there.
+    pages = length + -(start + length) % PAGE if length else 0
 
     def is_gone() -> bool:
-        os.posix_fadvise(fd, start, length, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(fd, start, pages, os.POSIX_FADV_DONTNEED)
         return cached_pages(fd, length, start) == 0
 
     until(is_gone, 5, "clean pages leave the page cache")
