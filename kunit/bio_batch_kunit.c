@@ -385,7 +385,10 @@ static void few_folios_and_a_task(struct kunit *test)
 	expect_dropped(test, ending);
 }
 
-/* More than can wait to be dropped, unless another CPU drops some meanwhile. */
+/*
+ * More than can wait to be dropped, unless another CPU drops some meanwhile. The
+ * last three places are no room for a folio that may have four.
+ */
 static void more_folios_than_fit(struct kunit *test)
 {
 	struct ending *ending = test->priv;

@@ -12,6 +12,7 @@
 #include <linux/rust_drop_queue.h>
 #include <linux/rust_leftovers.h>
 
+/* More than leftovers; with pages of 64 KiB a queue and they hold 96. */
 #define MANY		80
 #define TOO_MANY	(RUST_DROP_QUEUE_NR + MANY)
 #define PATIENCE	(10 * HZ)

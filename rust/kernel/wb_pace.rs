@@ -297,7 +297,10 @@ impl<'a> WbPace<'a> {
         self.look_at_wb();
     }
 
-    /// The flusher is about to write this. Under the lock of the wb's lists, as what follows is.
+    /// The flusher is about to write this.
+    ///
+    /// Context: under the lock of the wb's lists, as for [`Self::end_writing`] and
+    /// [`Self::is_writing`].
     #[inline]
     pub(crate) fn begin_writing(self, portion: Portion) {
         self.fields().portion.store(portion.most, Relaxed);
@@ -338,7 +341,7 @@ impl<'a> WbPace<'a> {
         self.fields().kept.load(Relaxed)
     }
 
-    /// Whether a round writes now. The lock of the wb's lists is let go meanwhile.
+    /// Whether a round writes now, and has let go of the lock. There is no portion otherwise.
     #[inline]
     pub(crate) fn is_writing(self) -> bool {
         self.fields().portion.load(Relaxed) != 0

@@ -35,6 +35,7 @@ def chosen(name: str | None, pages: str | None) -> tuple[Arch, str]:
     sizes = arch.pages or ("",)
     size = sizes[0] if pages is None else pages
     if size not in sizes or pages == "":
-        allowed = f"{arch.name} has PAGES={', '.join(arch.pages[:-1])} and {arch.pages[-1]}" if arch.pages else f"{arch.name} has one size of pages"
-        raise Failure(f"PAGES={pages} cannot be had; {allowed}", 2)
+        *others, last = sizes
+        allowed = f"PAGES={', '.join(others)} and {last}" if arch.pages else "one size of pages"
+        raise Failure(f"PAGES={pages} cannot be had; {arch.name} has {allowed}", 2)
     return arch, size

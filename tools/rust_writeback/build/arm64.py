@@ -18,6 +18,8 @@ from ..progress import Bar
 from ..run import must
 from . import config, kernel, wiring
 
+SIZES = (ARM64.pages[0], ARM64.pages[-1])
+"""Of the pages that are compiled for."""
 WHOLE_BUILD = 420
 """About the number of lines that make prints for a build from nothing."""
 
@@ -36,10 +38,6 @@ def objects(patches: Sequence[str]) -> list[str]:
             elif name.endswith(".c") and not folder.startswith("rust"):
                 names.append(f"{folder}/{name[:-2]}.o")
     return [name for name in dict.fromkeys(names) if not name.endswith("_micro.o")]
-
-
-SIZES = (ARM64.pages[0], ARM64.pages[-1])
-"""Of pages."""
 
 
 def fragments_for(pages: str) -> list[Path]:
