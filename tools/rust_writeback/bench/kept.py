@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -37,23 +37,36 @@ CODE = re.compile(r"\bcode ([0-9a-f]{12})\b")
 REVISION = re.compile(r"\brevision ([0-9a-f]{12})\b")
 
 
+BESIDE = "DONTCACHE beside buffered"
+
+
 @dataclass(frozen=True)
 class Part:
-    """A section of load.md: the benchmark that it is from, its tables, and the loads that go to the README."""
+    """A section of a page: the benchmark that it is from, its tables, and the loads that go to the README."""
 
     heading: str
     folder: Path
     command: str
-    machine: str
-    loads: dict[str, str]
-    tables: tuple[str, ...] = ("DONTCACHE beside buffered",)
+    tables: tuple[str, ...] = (BESIDE,)
+    machine: str = ""
+    loads: dict[str, str] = field(default_factory=dict)
 
 
-PARTS = (
+def _bench(*loads: str, more: str, on: str = "") -> str:
+    """The command that measures these loads, as the shell takes it."""
+    only = " ".join(f"--only {load}" for load in loads)
+    return " ".join(filter(None, ["make bench", on, f"ARGS='{only} {more}'"]))
+
+
+_WRITTEN = "/xfs/[bd][uo]*"
+"""Buffered and with DONTCACHE."""
+
+LOAD = (
     Part(
         "make run",
         paths.BUILD / "report",
         "make run",
+        (BESIDE, "What the loads did", "What they cost"),
         "emulated drive",
         {
             "small-4k": "4 KiB in a row",
@@ -61,19 +74,17 @@ PARTS = (
             "paced": "four writers of 4 KiB each millisecond",
             "random": "random 4 KiB",
         },
-        ("DONTCACHE beside buffered", "What the loads did", "What they cost"),
     ),
     Part(
         "The native machine",
         paths.BUILD / "native",
-        "make bench NATIVE=1 ARGS='"
-        + " ".join(
-            f"--only {load}/xfs/[bd][uo]*"
-            for load in ("small-*", "sequential", "random", "append", "tree", "writers-32")
-        )
-        + " --pairs 5'",
-        "native",
-        {
+        _bench(
+            *(load + _WRITTEN for load in ("small-*", "sequential", "random", "append", "tree", "writers-32")),
+            on="NATIVE=1",
+            more="--pairs 5",
+        ),
+        machine="native",
+        loads={
             "small-4k": "4 KiB in a row, memory to spare",
             "sequential": "1 MiB in a row, memory to spare",
             "random": "random 4 KiB, memory to spare",
@@ -82,10 +93,29 @@ PARTS = (
     Part(
         "An NFS server",
         paths.BUILD / "bench",
-        "make bench ARGS='--only */nfs --pairs 3'",
+        _bench("*/nfs", more="--pairs 3"),
+        (BESIDE, "A server that reads and writes directly beside buffered", "What the loads did"),
         "emulated drive",
         {"sequential": "an NFS server, files larger than memory, in a row"},
-        ("DONTCACHE beside buffered", "A server that reads and writes directly beside buffered"),
+    ),
+    Part(
+        "Counted in instructions",
+        paths.BUILD / "sim",
+        _bench(*(load + _WRITTEN for load in ("small-*", "sequential", "random")), on="SIM=1", more="--cpus 1"),
+        (BESIDE, "What they cost"),
+    ),
+)
+
+EXT4 = (Part("make bench", paths.BUILD / "ext4", _bench("*/ext4/[bd][uo]*", more="--pairs 2 --report build/ext4")),)
+
+POLICIES = (
+    Part(
+        "An NFS server",
+        paths.BUILD / "policies",
+        _bench(
+            "*/nfs",
+            more="--variants rust,rust-kick,rust-inline,rust-rate-limited,rust-none --pairs 2 --report build/policies",
+        ),
     ),
 )
 
@@ -147,10 +177,10 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ruler, *rows))
 
 
-def load() -> str:
-    """load.md: loads to durable."""
-    text = ["# Under load, C beside Rust"]
-    for part in PARTS:
+def campaigns(title: str, parts: Sequence[Part]) -> str:
+    """A page of what campaigns of the benchmark have measured."""
+    text = [f"# {title}"]
+    for part in parts:
         found = measured(part.folder / "results.json", part.command)
         report = (part.folder / "report.md").read_text()
         said = report.rpartition("Obtained by ")[2].partition(": ")[2].strip()
@@ -159,8 +189,9 @@ def load() -> str:
             table = re.search(rf"^{re.escape(heading)}:\n\n((?:\|.*\n)+)", report, re.MULTILINE)
             if not table:
                 raise Failure(f"{part.folder.name} has no table {heading!r}; run: {part.command}")
-            # Rows of Rust/C say nothing that the others do not.
-            rows = [row for row in table[1].splitlines() if "| Rust/C |" not in row]
+            # Rows of one core over the other say nothing that the others do not.
+            header, ruler, *rows = table[1].splitlines()
+            rows = [header, ruler, *(row for row in rows if "/" not in row)]
             text += [f"{heading}:", "\n".join(rows)]
     text.append("What the columns are: [the benchmark](../rust_writeback/bench/README.md).")
     return "\n\n".join(text) + "\n"
@@ -247,11 +278,18 @@ def _verdict(result: dict[str, Any]) -> list[str]:
     return [result["verdict"], figures.replace("|", r"\|")]
 
 
-PAGES: dict[str, Callable[[], str]] = {"load": load, "micro": instructions, "conformance": promises}
+PAGES: dict[str, Callable[[], str]] = {
+    "load": lambda: campaigns("Under load, C beside Rust", LOAD),
+    "ext4": lambda: campaigns("Under load on ext4, C beside Rust", EXT4),
+    "policies": lambda: campaigns("The policies under load", POLICIES),
+    "micro": instructions,
+    "conformance": promises,
+}
 
 
 AGED = ("load", "micro")
-"""What has to be of the code that is there. Not what was kept: it takes an hour, and make test tries the same on Rust."""
+"""What has to be of the code that is there. Not what was kept: it takes an hour, and make test tries the same on Rust. Nor
+other file systems and policies, which take half an hour."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +305,7 @@ class Row:
 def readme_rows(page: str) -> list[Row]:
     """The README's rows, from the text of load.md."""
     rows = []
-    for part in PARTS:
+    for part in LOAD:
         section = page.partition(f"\n## {part.heading}\n")[2].partition("\n## ")[0]
         table = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
         ratio = table[0].index("ratio to durable") if table else 0

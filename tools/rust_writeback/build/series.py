@@ -273,7 +273,7 @@ def figures(results: Path = RESULTS) -> str:
     wanted = ("scenario", "core", "ratio to durable", "ratio of write of device")
     if not all(title in head for title in wanted) or "revision" not in said:
         raise Failure(f"{results.name}: its first section has no revision, or no table of {', '.join(wanted)}")
-    names = kept.PARTS[0].loads
+    names = kept.LOAD[0].loads
     table = [[row[head.index(title)] for title in wanted] for row in rows[2:]]
     table = [["", "core", "to durable", "write of device"], *([names.get(row[0], row[0]), *row[1:]] for row in table)]
     widths = [max(len(row[column]) for row in table) for column in range(len(wanted))]
