@@ -57,6 +57,25 @@ def test_it_applies_and_is_what_is_built(made: list[Path], tmp_path: Path) -> No
         assert (tmp_path / name).read_bytes() == (paths.LINUX / name).read_bytes(), name
 
 
+def test_what_rust_calls_in_c_is_declared_by_then(made: list[Path]) -> None:
+    added: dict[str, str] = {}
+    for patch in made[1:]:
+        name = ""
+        for line in patch.read_text().splitlines(keepends=True):
+            if line.startswith("+++ b/"):
+                name = line.removeprefix("+++ b/").strip()
+            elif line.startswith("+"):
+                added[name] = added.get(name, "") + line
+        declared = "".join(text for name, text in added.items() if name.endswith((".h", ".c")))
+        modules = "".join(text for name, text in added.items() if name.endswith(".rs"))
+        for name, text in added.items():
+            module = re.fullmatch(r"rust/kernel/(?:\w+/)*(\w+)\.rs", name)
+            if module and not re.search(rf"^\+.*\bmod {module[1]};", modules, re.MULTILINE):
+                continue  # not compiled yet
+            called = set(re.findall(r"\bbindings::(rust_[a-z0-9_]+)\b", text)) if name.endswith(".rs") else set()
+            assert {function for function in called if function not in declared} == set(), (patch.name, name)
+
+
 def test_nobody_signs_off_but_a_person(made: list[Path]) -> None:
     assert not [patch.name for patch in made if "Signed-off-by" in patch.read_text()]
 
