@@ -34,9 +34,9 @@ struct address_space *rust_dirty_buffers_folio(struct folio *folio);
 
 /*
  * @folio was looked up in @mapping, which takes dropbehind from it unless the
- * lookup was one of DONTCACHE or, other than in C, for a lock alone: who seeks
- * to truncate it does not want to keep it. A folio without dropbehind has its
- * flags read only, other than in C again.
+ * lookup was one of DONTCACHE or, unlike in C, for a lock alone: who seeks to
+ * truncate it does not want to keep it. A folio without dropbehind has its flags
+ * read only, unlike in C again.
  */
 static __always_inline bool
 rust_filemap_claim(struct folio *folio, struct address_space *mapping,

@@ -415,8 +415,8 @@ pub unsafe fn index_buffers(
     }
 }
 
-/// Memory of so many words, which is for `kfree()`. It is not needed so badly that anybody should
-/// wait or be told, and cannot be moved.
+/// Memory of so many words, which is for `kfree()`, and cannot be moved. It is not needed so badly
+/// that anybody should be told where there is none, or reclaim more than once.
 fn index_memory(words: usize, gfp: bindings::gfp_t) -> Option<NonNull<usize>> {
     const NOT: u32 = 1 << bindings::___GFP_NOFAIL_BIT | 1 << bindings::___GFP_MOVABLE_BIT;
     const TOO: u32 = 1 << bindings::___GFP_NORETRY_BIT | 1 << bindings::___GFP_NOWARN_BIT;

@@ -231,7 +231,7 @@ impl Held {
     }
 
     /// Whether the folio can go, as far as is known without the lock of its page cache. Whoever has
-    /// it mapped has claimed it.
+    /// it mapped uses it, and has claimed it unless `MADV_COLLAPSE` has mapped it.
     #[inline(always)]
     fn prepare(&mut self, mapping: &AddressSpace, spares_end: bool) -> bool {
         if !self.seen().may_go() {
