@@ -66,7 +66,7 @@ class Row:
     promise: str
     tried: str
     breaks_c: bool = False
-    """Is it known to break C? Then it has to, lest it prove nothing."""
+    """Is it known to break C? Then it has to, or it proves nothing."""
 
 
 @dataclass(frozen=True)
