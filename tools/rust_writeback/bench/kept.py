@@ -302,12 +302,16 @@ class Row:
     rust: str
 
 
+def _section(page: str, part: Part) -> str:
+    return page.partition(f"\n## {part.heading}\n")[2].partition("\n## ")[0]
+
+
 def readme_rows(page: str) -> list[Row]:
     """The README's rows, from the text of load.md."""
     rows = []
     for part in LOAD:
-        section = page.partition(f"\n## {part.heading}\n")[2].partition("\n## ")[0]
-        table = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+        lines_of_table = (line for line in _section(page, part).splitlines() if line[:1] == "|")
+        table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines_of_table]
         ratio = table[0].index("ratio to durable") if table else 0
         found = {(row[0], row[1]): row[ratio] for row in reversed(table)}
         for name, text in part.loads.items():
@@ -319,7 +323,7 @@ def readme_rows(page: str) -> list[Row]:
 
 def readme_part(page: str) -> str:
     """What stands between the marks of the README."""
-    revisions = dict.fromkeys(REVISION.findall(page))
+    revisions = dict.fromkeys(said for part in LOAD if part.loads for said in REVISION.findall(_section(page, part)))
     rows = [[row.load, row.machine, row.c, row.rust] for row in readme_rows(page)]
     said = f"To durable, DONTCACHE/buffered, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
     ruler = "| load | machine | C | Rust |\n| --- | --- | ---: | ---: |"
