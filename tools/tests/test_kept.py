@@ -125,6 +125,24 @@ def test_the_picture_has_a_row_for_each_load() -> None:
     assert all(row.load in svg for row in kept.readme_rows(page))
 
 
+def test_a_page_has_its_tables_without_ratios_of_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "report.md").write_text(
+        f"{kept.BESIDE}:\n\n| load | MB/s |\n| --- | ---: |\n| one | 1 |\n| Rust kick/Rust | 2 |\n\nObtained by `x`: 2 pairs\n"
+    )
+    setup = {"date": "2026-11-26 01:00", "revision": "0123456789ab"}
+    monkeypatch.setattr(kept, "measured", lambda path, command: {"setup": setup})
+    page = kept.campaigns("A page", [kept.Part("A part", tmp_path, "make bench")])
+    assert "| load | MB/s |\n| --- | ---: |\n| one | 1 |\n" in page and "kick" not in page and "2 pairs" in page
+    with pytest.raises(Failure, match="has no table 'Another'; run: make bench"):
+        kept.campaigns("A page", [kept.Part("A part", tmp_path, "make bench", ("Another",))])
+
+
+def test_readme_names_the_revisions_of_its_rows_alone() -> None:
+    page = (paths.PROJECT / "tools" / "results" / "load.md").read_text()
+    other = page.replace("## Counted in instructions\n", "## Counted in instructions\n\nrevision 0123456789ab\n")
+    assert other != page and kept.readme_part(other) == kept.readme_part(page)
+
+
 def test_an_unknown_page_is_told() -> None:
     with pytest.raises(Failure, match="more: no such page; there are load, ext4, policies, micro, conformance"):
         kept.main(["load", "more"])

@@ -26,7 +26,8 @@ from .. import paths
 from ..check import lines
 from ..errors import Failure, run_main
 from ..steps import write_whole
-from . import micro, overwrite, plots
+from . import contenders, micro, overwrite, plots
+from .contenders import Variant
 
 FOLDER = paths.TOOLS / "results"
 README = paths.PROJECT / "README.md"
@@ -114,7 +115,7 @@ POLICIES = (
         paths.BUILD / "policies",
         _bench(
             "*/nfs",
-            more="--variants rust,rust-kick,rust-inline,rust-rate-limited,rust-none --pairs 2 --report build/policies",
+            more=f"--variants {','.join(Variant('rust', name).name for name in contenders.POLICIES)} --pairs 2 --report build/policies",
         ),
     ),
 )
