@@ -216,7 +216,7 @@ impl<'a> OwnDropQueue<'a> {
     pub fn has_room(self, nr: usize) -> bool {
         // SAFETY: It may be asked anywhere.
         let are_in_the_way = unsafe { bindings::lru_cache_disabled() };
-        let places = nr.saturating_mul(weight(small(PAGE_SIZE)));
+        let places = nr.saturating_mul(const { weight(small(PAGE_SIZE)) });
         !are_in_the_way && self.shared.core().has_room(places)
     }
 
