@@ -22,6 +22,7 @@ use kernel::{
         kick::{
             consume,
             ended,
+            go_on,
             is_asked_for,
             rest,
             Request,
@@ -48,18 +49,25 @@ fn serve(flusher: Flusher<'_>, purpose: Purpose) -> i64 {
 #[inline(never)]
 fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose) -> i64 {
     let wb = flusher.wb();
-    let Request { pages: budget, why } = asked;
+    let Request {
+        pages: budget,
+        why,
+        rest_ms,
+    } = asked;
+    flusher.set_reason(why);
+    flusher.adapt(asked);
     let purpose = if policy::is_default() {
-        why.purpose(purpose)
+        purpose.paced(rest_ms)
     } else {
         purpose
     };
-    flusher.set_reason(why);
-    flusher.adapt(asked);
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
-    flusher.pace().note_served(written);
+    flusher.pace().end_round(written);
     if policy::has_flusher() || written.again_ms.is_some() {
         ended(wb, budget, written);
+    }
+    if policy::is_default() {
+        go_on(wb);
     }
     written.pages
 }
@@ -72,7 +80,8 @@ fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose) -> i64 {
 #[export]
 pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_long {
     // SAFETY: The caller promises the flusher's context.
-    serve(unsafe { Flusher::assume_running(wb) }, Purpose::Alone) as c_long
+    let flusher = unsafe { Flusher::assume_running(wb) };
+    serve(flusher, Purpose::Alone) as c_long
 }
 
 /// The same between two portions of `work`, which is for what was dirtied before `dirtied_before`;
@@ -125,9 +134,13 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
         return;
     }
     // A rescuer leaves alone what is due while it has just been served.
-    let pause = || BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32;
-    let again = rest(flusher.wb());
-    flusher.run_again_within(again.map(|ms| if ms == 0 { pause() } else { ms }));
+    let again = match rest(flusher.wb()) {
+        Some(0) if flusher.is_rescuer() => {
+            Some(BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32)
+        }
+        again => again,
+    };
+    flusher.run_again_within(again);
 }
 
 /// How many pages of the inode of `mapping` are written for a round: `most`, or less.
@@ -135,7 +148,7 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
 /// # Safety
 ///
 /// `wb` must point at a live wb and `mapping` at a live page cache. The context must be that of the
-/// wb's flusher, which is about to write that inode.
+/// wb's flusher, which is about to write that inode, without a lock.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_chunk(
     wb: *mut bindings::bdi_writeback,
@@ -144,25 +157,23 @@ pub unsafe extern "C" fn rust_dontcache_chunk(
 ) -> c_long {
     // SAFETY: The caller promises a live wb and page cache.
     let (wb, cache) = unsafe { (BdiWriteback::from_raw(wb), AddressSpace::from_raw(mapping)) };
-    WbPace::of(wb).chunk(most as i64, cache.nr_pages()) as c_long
+    WbPace::of(wb).chunk(most as i64, cache) as c_long
 }
 
-/// How many pages of the inode of `mapping` a round has left on purpose, which was to have `chunk`
-/// of them written; `unwritten` of these were not.
+/// How many pages of that inode a round has left on purpose, once it is written but for `unwritten`
+/// pages of what was to be.
 ///
 /// # Safety
 ///
-/// As for [`rust_dontcache_chunk`], once the inode is written.
+/// `wb` must point at a live wb. The context must be that of its flusher, which has written what
+/// [`rust_dontcache_chunk`] said last.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_kept(
     wb: *mut bindings::bdi_writeback,
-    mapping: *mut bindings::address_space,
-    chunk: c_long,
     unwritten: c_long,
 ) -> c_long {
-    // SAFETY: The caller promises a live wb and page cache.
-    let (wb, cache) = unsafe { (BdiWriteback::from_raw(wb), AddressSpace::from_raw(mapping)) };
-    WbPace::of(wb).keep(chunk as i64, unwritten as i64, cache.nr_pages()) as c_long
+    // SAFETY: The caller promises a live wb.
+    WbPace::of(unsafe { BdiWriteback::from_raw(wb) }).keep(unwritten as i64) as c_long
 }
 
 /// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of

@@ -22,6 +22,7 @@ mod tests {
             consume,
             kick,
             Request,
+            Wb,
             Why, //
         }, //
     };
@@ -78,6 +79,7 @@ mod tests {
         let request = Request {
             pages: 3,
             why: Why::Size,
+            rest_ms: Some(wb.delay_ms()),
         };
         assert_eq!(consume(wb), Some(request));
         assert_eq!(consume(wb), None);

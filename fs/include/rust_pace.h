@@ -14,6 +14,7 @@ struct rust_pace {
 	long		kick_at;	/* with one of them, in pages */
 	long		kick_at_most;	/* with however many */
 	long		uncounted;	/* what the common count lacks of them */
+	long		found;		/* by the round that runs */
 	/* the disk's, when a round looked last */
 	unsigned long	writes;
 	unsigned long	sectors;
@@ -26,8 +27,9 @@ struct rust_pace {
 	/* the flusher's, while it writes */
 	unsigned int	request;	/* a large one of the disk, in pages */
 	unsigned int	whole;		/* the same, if nothing less is to be */
+	unsigned int	rest;		/* pages behind whole ones, of an inode */
 	long		portion;	/* pages of an inode at most */
-	long		kept;		/* pages, for whole ones */
+	long		kept;		/* pages, of all */
 };
 
 /* What a disk has written since it is there. */

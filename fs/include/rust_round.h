@@ -24,9 +24,7 @@ void rust_dontcache_flush_beside(struct bdi_writeback *wb,
 void rust_dontcache_rest(struct bdi_writeback *wb);
 long rust_dontcache_chunk(struct bdi_writeback *wb,
 			  struct address_space *mapping, long most);
-long rust_dontcache_kept(struct bdi_writeback *wb,
-			 struct address_space *mapping, long chunk,
-			 long unwritten);
+long rust_dontcache_kept(struct bdi_writeback *wb, long unwritten);
 int rust_dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 			 unsigned long dirtied_before);
 bool rust_dontcache_keeps(struct address_space *mapping,
@@ -120,16 +118,15 @@ static inline long rust_chunk(struct bdi_writeback *wb,
 }
 
 /*
- * A @chunk was to be written, and @unwritten pages of it were not. How many pages
- * behind it were left on purpose: for the work these are as good as written.
+ * They were but for @unwritten of them. How many pages behind them were left on
+ * purpose: for the work these are as good as written.
  */
-static inline long rust_kept(struct bdi_writeback *wb,
-			     struct address_space *mapping,
-			     enum wb_reason reason, long chunk, long unwritten)
+static inline long rust_kept(struct bdi_writeback *wb, enum wb_reason reason,
+			     long unwritten)
 {
 	if (!rust_is_round(reason))
 		return 0;
-	return rust_dontcache_kept(wb, mapping, chunk, unwritten);
+	return rust_dontcache_kept(wb, unwritten);
 }
 
 /* The list of @wb that the dirty @mapping gets into instead of @list. */
@@ -198,9 +195,8 @@ static inline long rust_chunk(struct bdi_writeback *wb,
 	return most;
 }
 
-static inline long rust_kept(struct bdi_writeback *wb,
-			     struct address_space *mapping,
-			     enum wb_reason reason, long chunk, long unwritten)
+static inline long rust_kept(struct bdi_writeback *wb, enum wb_reason reason,
+			     long unwritten)
 {
 	return 0;
 }

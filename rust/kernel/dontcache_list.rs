@@ -18,7 +18,6 @@ use crate::{
     bindings,
     dontcache::DONTCACHE_DIRTY,
     ffi::c_ulong,
-    folio::Folio,
     fs::{
         AddressSpace,
         PagesGuard, //
@@ -28,10 +27,6 @@ use crate::{
         LOOKS, //
     }, //
 };
-use core::ptr;
-
-/// `PAGECACHE_TAG_DIRTY`, which is a cast to bindgen.
-const TAG_DIRTY: bindings::xa_mark_t = 0;
 
 const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
 
@@ -94,26 +89,12 @@ impl AddressSpace {
 impl PagesGuard<'_> {
     /// Whether any of the first `looks` dirty folios is dropbehind.
     fn find_dontcache_dirty(&self, looks: usize) -> Has {
-        let mut cursor = bindings::xa_state {
-            // SAFETY: The page cache is live by its type invariants, so its field can be named.
-            xa: unsafe { &raw mut (*self.mapping().as_raw()).i_pages },
-            // What XA_STATE() says: the walk begins at the root. A pointer that is only compared.
-            xa_node: ptr::without_provenance_mut(3),
-            ..Default::default()
-        };
+        let mut folios = self.dirty_folios();
         for _ in 0..looks {
-            // SAFETY: The lock of the index is held, so that it does not change during the walk.
-            let entry = unsafe { bindings::xas_find_marked(&mut cursor, c_ulong::MAX, TAG_DIRTY) };
-            if entry.is_null() {
-                return Has::Nothing;
-            }
-            // With DAX an entry is a value and no folio: it has the lowest bit set.
-            if entry.addr() & 1 == 0 {
-                // SAFETY: The index holds a reference on the folio as long as its lock is held.
-                let folio = unsafe { Folio::from_raw(entry.cast()) };
-                if folio.is_dontcache_dirty() {
-                    return Has::Dropbehind;
-                }
+            match folios.next() {
+                None => return Has::Nothing,
+                Some(folio) if folio.is_dontcache_dirty() => return Has::Dropbehind,
+                Some(_) => {}
             }
         }
         Has::Maybe

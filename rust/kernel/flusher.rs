@@ -205,6 +205,13 @@ impl<'a> Flusher<'a> {
         }
     }
 
+    /// Whether it runs for want of memory, in the place of others.
+    #[inline]
+    pub fn is_rescuer(&self) -> bool {
+        // SAFETY: It may be asked anywhere.
+        unsafe { bindings::current_is_workqueue_rescuer() }
+    }
+
     /// In how many milliseconds what is old is to be written. None if nothing is to, or if no round
     /// was served since that was done last.
     fn periodic_in(&self) -> Option<u32> {
@@ -727,6 +734,7 @@ impl round::Lists for FlusherLists<'_> {
             pages: pages.saturating_sub(left as i64).saturating_sub(kept),
             kept,
             progress: progress > 0,
+            all: self.lists.first(List::Io).is_none(),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
         WbState, //
     },
     bindings,
+    fs::AddressSpace,
     page::PAGE_SHIFT,
     sched::{
         after,
@@ -150,6 +151,7 @@ struct Fields {
     kick_at: Atomic<i64>,
     kick_at_most: Atomic<i64>,
     uncounted: Atomic<i64>,
+    found: Atomic<i64>,
     writes: Atomic<usize>,
     sectors: Atomic<usize>,
     average: Atomic<u32>,
@@ -159,6 +161,7 @@ struct Fields {
     queued: Atomic<u32>,
     request: Atomic<u32>,
     whole: Atomic<u32>,
+    rest: Atomic<u32>,
     portion: Atomic<i64>,
     kept: Atomic<i64>,
 }
@@ -200,7 +203,7 @@ impl<'a> WbPace<'a> {
             pages: bounds.least_pages,
             most: bounds.most_pages,
         };
-        self.set_kick_at(at, 0);
+        self.set_kick_at(at, 0, 0);
         // Nobody has to wait for the next one.
         let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
         self.fields().served.store(long_ago, Relaxed);
@@ -210,17 +213,31 @@ impl<'a> WbPace<'a> {
     /// Writers compare the common count, which lacks some of the pages: what the CPUs had not added
     /// to it yet when the exact sum was taken. So the errors are those of one round, and do not add
     /// up. Where the device may be busy `uncounted` is minus the common count: as many pages as
-    /// make a kick are to come besides those.
-    fn set_kick_at(self, at: KickAt, uncounted: i64) {
+    /// make a kick are to come besides those. While a round runs they are to come besides those
+    /// that it has `found`, which still count until they are written.
+    fn set_kick_at(self, at: KickAt, uncounted: i64, found: i64) {
         self.fields().kick_at.store(at.pages, Relaxed);
         self.fields().kick_at_most.store(at.most, Relaxed);
         self.fields().inodes.store(0, Relaxed);
-        self.fields().uncounted.store(uncounted, Relaxed);
-        self.publish(at.pages, uncounted);
+        self.set_uncounted(uncounted, found);
     }
 
-    fn publish(self, pages: i64, uncounted: i64) {
-        let common = pages.saturating_sub(uncounted);
+    fn set_uncounted(self, uncounted: i64, found: i64) {
+        self.fields().uncounted.store(uncounted, Relaxed);
+        self.fields().found.store(found, Relaxed);
+        self.publish();
+    }
+
+    fn publish(self) {
+        let at = KickAt {
+            pages: self.fields().kick_at.load(Relaxed),
+            most: self.fields().kick_at_most.load(Relaxed),
+        };
+        let inodes = self.fields().inodes.load(Relaxed);
+        let common = at
+            .with_inodes(&bounds(), inodes)
+            .saturating_add(self.fields().found.load(Relaxed))
+            .saturating_sub(self.fields().uncounted.load(Relaxed));
         self.shared_kick_at().store(common, Relaxed);
     }
 
@@ -268,12 +285,7 @@ impl<'a> WbPace<'a> {
     pub(crate) fn add_inode(self) {
         let inodes = self.fields().inodes.load(Relaxed).saturating_add(1);
         self.fields().inodes.store(inodes, Relaxed);
-        let at = KickAt {
-            pages: self.fields().kick_at.load(Relaxed),
-            most: self.fields().kick_at_most.load(Relaxed),
-        };
-        let uncounted = self.fields().uncounted.load(Relaxed);
-        self.publish(at.with_inodes(&bounds(), inodes), uncounted);
+        self.publish();
     }
 
     /// For how many milliseconds no round was served.
@@ -289,10 +301,16 @@ impl<'a> WbPace<'a> {
     }
 
     /// Notes that a round has ended. One that has spared the device has served nobody.
+    ///
+    /// Context: the wb's flusher.
     #[inline]
-    pub fn note_served(self, round: Ended) {
+    pub fn end_round(self, round: Ended) {
         if !round.has_spared_the_device() {
             self.fields().served.store(jiffies(), Relaxed);
+        }
+        if self.fields().found.load(Relaxed) > 0 {
+            let dirty = self.0.stat_sum(WbStat::DontcacheDirty);
+            self.set_uncounted(dirty.saturating_sub(self.0.about_dirty()), 0);
         }
         self.look_at_wb();
     }
@@ -313,22 +331,34 @@ impl<'a> WbPace<'a> {
         self.fields().kept.store(0, Relaxed);
     }
 
-    /// How many pages of an inode are written, of which `cached` are in the page cache: `most`, or
-    /// less.
+    /// How many pages of the inode of `pages` are written: `most`, or less.
     ///
-    /// Context: the wb's flusher, while it writes.
-    pub fn chunk(self, most: i64, cached: i64) -> i64 {
+    /// Context: the wb's flusher, while it writes, without a lock.
+    pub fn chunk(self, most: i64, pages: &AddressSpace) -> i64 {
         let most = most.min(self.fields().portion.load(Relaxed));
-        chunk(most, cached, self.fields().whole.load(Relaxed).into()).pages
+        let request = self.fields().whole.load(Relaxed).into();
+        // Fewer pages than a request need not be counted, nor those of more than a portion, which
+        // C writes where a file system's own chunks are larger.
+        let enough = most.min(PORTION + 1).saturating_add(request);
+        let dirty = if request > 0 && pages.nr_pages() >= request {
+            match pages.nr_dirty_pages(enough) {
+                dirty if dirty < enough => dirty,
+                _ => i64::MAX,
+            }
+        } else {
+            0
+        };
+        let chunk = chunk(most, dirty, request);
+        self.fields().rest.store(chunk.rest as u32, Relaxed);
+        chunk.pages
     }
 
-    /// Notes how many pages of an inode were kept, which was to have `chunk` of its `cached` pages
-    /// written; `unwritten` of these were not. Returns how many.
+    /// The [`chunk`](Self::chunk) was written but for `unwritten` pages. Returns how many pages of
+    /// the inode were kept.
     ///
     /// Context: as above.
-    pub fn keep(self, chunk: i64, unwritten: i64, cached: i64) -> i64 {
-        let request = self.fields().whole.load(Relaxed);
-        let kept = kept(chunk, unwritten, cached, request.into());
+    pub fn keep(self, unwritten: i64) -> i64 {
+        let kept = kept(self.fields().rest.load(Relaxed).into(), unwritten);
         let all = self.fields().kept.load(Relaxed).saturating_add(kept);
         self.fields().kept.store(all, Relaxed);
         kept
@@ -378,10 +408,7 @@ impl<'a> WbPace<'a> {
         if first && self.rested_ms() >= self.delay_ms().into() {
             return Room::Pages(PORTION);
         }
-        // Inodes that are listed meanwhile have it published anew.
-        let uncounted = self.0.about_dirty().saturating_neg();
-        self.fields().uncounted.store(uncounted, Relaxed);
-        self.publish(self.fields().kick_at.load(Relaxed), uncounted);
+        self.set_uncounted(self.0.about_dirty().saturating_neg(), 0);
         room
     }
 
@@ -416,16 +443,13 @@ impl<'a> WbPace<'a> {
         // any time.
         let bandwidth =
             unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
+        let at = pace.kick_at(&bounds, bandwidth as u64, background);
         let counted = self.0.about_dirty();
-        let uncounted = if pace.may_be_busy(under_way) {
-            counted.saturating_neg()
+        if pace.may_be_busy(under_way) {
+            self.set_kick_at(at, counted.saturating_neg(), 0);
         } else {
-            asked.pages.saturating_sub(counted)
-        };
-        self.set_kick_at(
-            pace.kick_at(&bounds, bandwidth as u64, background),
-            uncounted,
-        );
+            self.set_kick_at(at, asked.pages.saturating_sub(counted), asked.pages);
+        }
     }
 
     /// What the device has written since it was looked at. Nothing if it is no disk, or was never

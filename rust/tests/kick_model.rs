@@ -234,6 +234,7 @@ impl Lists for Locked<'_> {
             pages: written,
             kept: 0,
             progress: true,
+            all: true,
         }
     }
 

@@ -10,12 +10,12 @@ mod wb;
 
 use proptest::prelude::*;
 use wb::{Wb, MS};
-use writeback::kick::{ask, consume, ended, rest, Run, Wb as _, Why};
+use writeback::kick::{ask, consume, ended, go_on, rest, Run, Wb as _, Why};
 use writeback::pace::{
     pages_limit, Bounds, DeviceWrites, KickAt, Pace, Progress, Room, BOUNDS, BUSY_MS,
     DELAY_LIMIT_MS, TINY_KIB,
 };
-use writeback::round::{self, Ended, Purpose, REST_MS, STUCK_MS};
+use writeback::round::{self, Ended, REST_MS, STUCK_MS};
 
 /// For how long a flusher that was woken may take to run.
 const WAKE_MS: u64 = 1;
@@ -34,12 +34,16 @@ struct Machine {
     timer: Option<u64>,
     /// Writes whose pages wait: since when, and for how long they may.
     waiting: Vec<(u64, u64)>,
+    /// Of how many of them a round may have kept pages, or not found them.
+    nr_kept: usize,
     /// The least that was needed for a round at once.
     least_kick_at: i64,
     rounds: i64,
     runs: u32,
     /// So many pages make up no whole request.
     keeps: i64,
+    /// What the round that runs has found.
+    found: i64,
     /// Writers that come while the flusher runs: after the requests were taken, when the pages are
     /// written, and before it rests.
     beside: [i64; 3],
@@ -59,10 +63,12 @@ impl Machine {
             woken: None,
             timer: None,
             waiting: Vec::new(),
+            nr_kept: 0,
             least_kick_at: i64::MAX,
             rounds: 0,
             runs: 0,
             keeps: 0,
+            found: 0,
             beside: [0; 3],
         };
         machine.publish();
@@ -73,7 +79,7 @@ impl Machine {
     fn publish(&mut self) {
         let kick_at = self.kick_at.with_inodes(&self.bounds, self.inodes);
         self.least_kick_at = self.least_kick_at.min(kick_at);
-        self.wb.kick_at.set(kick_at);
+        self.wb.kick_at.set(kick_at + self.found);
         self.wb.delay_ms.set(self.pace.delay_ms);
     }
 
@@ -113,6 +119,7 @@ impl Machine {
         assert!(
             self.wb.dirty.get() < self.wb.kick_at.get()
                 || self.woken.is_some()
+                || self.wb.is_pending()
                 || self.wb.is_stuck(),
             "many pages are left to wait"
         );
@@ -135,37 +142,47 @@ impl Machine {
                 .after(&self.bounds, device, asked.why == Why::Size);
             self.kick_at = self.pace.kick_at(&self.bounds, self.bandwidth, 1 << 20);
             self.inodes = 0;
+            self.found = asked.pages;
             self.publish();
             self.write_beside(0);
             let dirty = self.wb.dirty.get();
             let stays = stays.min(dirty);
-            let keeps = match asked.why.purpose(Purpose::Alone) {
-                Purpose::Deadline => self.keeps.min(dirty - stays - 1).max(0),
-                _ => 0,
+            let keeps = match asked.rest_ms {
+                Some(_) => self.keeps.min(dirty - stays - 1).max(0),
+                None => 0,
             };
             self.wb.dirty.set(stays + keeps);
             self.wb.queue.set(stays + keeps > 0);
-            for (since, may_wait) in self.waiting.drain(..) {
+            for (since, may_wait) in &self.waiting {
                 let waited = self.now - since;
                 assert!(
                     waited <= may_wait + WAKE_MS,
                     "waited for {waited} of {may_wait} ms"
                 );
             }
+            // Any of them may have been kept, and be kept again, but not for longer.
+            if keeps == 0 {
+                self.waiting.clear();
+                self.nr_kept = 0;
+            }
+            for (_, may_wait) in &mut self.waiting[self.nr_kept..] {
+                *may_wait += u64::from(REST_MS);
+            }
             if stays > 0 {
                 let again = u64::from(STUCK_MS.max(self.pace.delay_ms));
                 self.waiting.push((self.now, again));
             }
-            if keeps > 0 {
-                self.waiting.push((self.now, REST_MS.into()));
-            }
+            self.nr_kept = self.waiting.len();
             self.write_beside(1);
+            self.found = 0;
+            self.publish();
             let round = Ended {
                 pages: dirty - stays - keeps,
-                again_ms: (keeps > 0).then_some(REST_MS),
+                again_ms: asked.rest_ms.filter(|_| keeps > 0),
                 progress: dirty > stays,
             };
             ended(&self.wb, budget, round);
+            go_on(&self.wb);
         }
         self.write_beside(2);
         if let Some(milliseconds) = rest(&self.wb) {
@@ -179,6 +196,12 @@ impl Machine {
         assert!(
             self.wb.dirty.get() == 0 || self.woken.is_some() || self.timer.is_some(),
             "forgotten"
+        );
+        let comes = self.next_run().is_some_and(|at| at <= self.now + WAKE_MS);
+        let are_many = self.wb.dirty.get() >= self.wb.kick_at.get() && !self.wb.is_stuck();
+        assert!(
+            comes || !self.wb.is_pending() && !are_many,
+            "nobody comes for a request"
         );
     }
 

@@ -58,6 +58,8 @@ struct Wb {
     busy_from: Option<usize>,
     /// Pages that the device has room for, if not for a portion.
     room: Option<i64>,
+    /// So many pages come to each inode while it is written.
+    comes: i64,
 }
 
 impl Flusher for Wb {
@@ -89,6 +91,16 @@ const BUSY_FOR: u32 = 30;
 
 /// Pages of a large write of the device.
 const REQUEST: i64 = 16;
+
+/// A round that keeps what makes up no whole request.
+const PACED: Purpose = Purpose::Paced {
+    rest_ms: Some(REST_MS),
+};
+
+/// Numbers of pages as they are, or any.
+fn number() -> impl Strategy<Value = i64> {
+    prop_oneof![-10..3000i64, any::<i64>()]
+}
 
 impl Lists for &mut Wb {
     fn park(&mut self) {
@@ -152,14 +164,15 @@ impl Lists for &mut Wb {
             }
             let all = inode.ordinary + inode.dropbehind;
             let request = if whole { REQUEST } else { 0 };
-            let most = chunk(left.max(1).min(most), all, request).pages;
-            let chunk = all.min(most);
-            let keeps = kept(most, most - chunk, all, request);
+            let may = chunk(left.max(1).min(most), all, request);
+            let chunk = all.min(may.pages);
+            let keeps = kept(may.rest, may.pages - chunk);
             all_kept += keeps;
             left -= keeps;
             let ordinary = chunk.min(inode.ordinary);
             inode.ordinary -= ordinary;
             inode.dropbehind -= chunk - ordinary;
+            inode.dropbehind += self.comes;
             left -= chunk;
             progress = true;
             self.written.push(inode.id);
@@ -184,6 +197,7 @@ impl Lists for &mut Wb {
             pages: pages - left - all_kept,
             kept: all_kept,
             progress,
+            all: self.io.is_empty(),
         }
     }
 
@@ -319,10 +333,10 @@ proptest! {
         prop_assert!(wb.writes <= (count / PORTION) as usize + 300 / INODES + 1 + FRUITLESS);
     }
 
-    /// Where the time of what has gathered is up, no inode gets a small write behind large ones; what
-    /// was kept is written by the round that follows.
+    /// No inode gets a small write behind large ones, where that may wait; what was kept is written
+    /// by the round that follows.
     #[test]
-    fn at_a_deadline_requests_are_whole(inodes in inodes(100)) {
+    fn requests_are_whole_where_the_rest_may_wait(inodes in inodes(100), wait in 0..1000u32) {
         let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
         wb.dontcache.iter_mut().for_each(|inode| {
             inode.of_sync = false;
@@ -331,11 +345,11 @@ proptest! {
         });
         let before: Vec<_> = wb.dontcache.iter().map(|i| (i.id, i.dropbehind)).collect();
         let count = wb.count();
-        let ended = round(&mut wb, count, Purpose::Deadline);
+        let ended = round(&mut wb, count, Purpose::Paced { rest_ms: Some(wait) });
         wb.check_costs();
         let kept = count - ended.pages;
         prop_assert_eq!(wb.count(), kept);
-        prop_assert_eq!(ended.again_ms, (kept > 0).then_some(REST_MS));
+        prop_assert_eq!(ended.again_ms, (kept > 0).then_some(wait));
         for (id, pages) in before {
             let left = wb.dontcache.iter().find(|i| i.id == id).map_or(0, |i| i.dropbehind);
             // What a portion had no room for to its end was cut elsewhere.
@@ -354,17 +368,21 @@ proptest! {
         inodes in inodes(300), busy_from in 0..4usize, budget in 0..100_000i64,
     ) {
         let mut wb = Wb { dontcache: inodes.into(), busy_from: Some(busy_from), ..Wb::default() };
-        let ended = round(&mut wb, budget, Purpose::Paced);
+        let ended = round(&mut wb, budget, PACED);
         wb.check_costs();
         prop_assert!(wb.writes <= busy_from);
-        if let Some(milliseconds) = ended.again_ms {
-            prop_assert_eq!((milliseconds, wb.writes), (BUSY_FOR, busy_from));
-            prop_assert!(ended.progress);
+        match ended.again_ms {
+            None => {}
+            Some(REST_MS) => prop_assert!(ended.pages > 0),
+            Some(milliseconds) => {
+                prop_assert_eq!((milliseconds, wb.writes), (BUSY_FOR, busy_from));
+                prop_assert!(ended.progress);
+            }
         }
         if budget > 0 {
             let before = wb.writes;
             wb.busy_from = Some(0);
-            prop_assert_eq!(round(&mut wb, budget, Purpose::Deadline).again_ms, Some(BUSY_FOR));
+            prop_assert_eq!(round(&mut wb, budget, PACED).again_ms, Some(BUSY_FOR));
             prop_assert_eq!(wb.writes, before);
             for purpose in [Purpose::Beside, Purpose::Alone] {
                 prop_assert_eq!(round(&mut wb, budget, purpose).again_ms, None);
@@ -377,22 +395,47 @@ proptest! {
     fn a_small_room_is_kept_to(inodes in inodes(100), room_for in 1..PORTION) {
         let mut wb = Wb { dontcache: inodes.into(), room: Some(room_for), ..Wb::default() };
         let count = wb.count();
-        round(&mut wb, count, Purpose::Paced);
+        round(&mut wb, count, PACED);
         wb.check_costs();
         prop_assert!(wb.largest_write <= room_for);
     }
 
     /// Whatever numbers there are, no more is written than may be, and something if anything may.
     #[test]
-    fn a_chunk_is_bounded(most in any::<i64>(), cached in any::<i64>(), request in any::<i64>()) {
-        let chunk = chunk(most, cached, request);
-        prop_assert!(chunk.pages <= most && chunk.kept >= 0);
+    fn a_chunk_is_bounded(
+        most in number(), dirty in number(), request in number(), unwritten in number(),
+    ) {
+        let chunk = chunk(most, dirty, request);
+        prop_assert!(chunk.pages <= most && chunk.rest >= 0);
         prop_assert!(chunk.pages > 0 || most <= 0);
-        prop_assert!(chunk.kept == 0 || chunk.kept < request && chunk.pages % request == 0);
-        prop_assert_eq!(kept(chunk.pages, 1, cached, request), 0);
-        if chunk.kept > 0 {
-            prop_assert_eq!(kept(chunk.pages, 0, cached, request), chunk.kept);
+        if chunk.rest > 0 {
+            prop_assert!(chunk.rest < request && chunk.pages % request == 0);
+            prop_assert_eq!(chunk.pages + chunk.rest, dirty);
         }
+        let kept = kept(chunk.rest, unwritten);
+        prop_assert!((0..=chunk.rest).contains(&kept));
+        prop_assert!(unwritten <= 0 || kept == 0);
+        prop_assert!(unwritten != 0 || kept == chunk.rest);
+        // Where no more is counted than may matter, nothing else is decided.
+        if most >= 0 && request >= 0 {
+            let counted = dirty.min(most.saturating_add(request));
+            prop_assert_eq!(self::chunk(most, counted, request), chunk);
+        }
+    }
+
+    /// Where others write what a round was to write, or it was counted wrongly, the round does not go
+    /// after each page that comes meanwhile.
+    #[test]
+    fn pages_that_come_are_left_to_the_next_round(
+        inodes in inodes(INODES), comes in 0..REQUEST, more in any::<u32>(),
+    ) {
+        let pages: i64 = inodes.iter().map(|inode| inode.ordinary + inode.dropbehind).sum();
+        let mut wb = Wb { dontcache: inodes.into(), comes, ..Wb::default() };
+        let budget = wb.count() + i64::from(more);
+        round(&mut wb, budget, Purpose::Alone);
+        wb.check_costs();
+        let portions = usize::try_from(pages / PORTION).unwrap();
+        prop_assert!(wb.writes <= portions + 2, "{} writes", wb.writes);
     }
 
     /// Writers dirty some inodes again all the time. Each inode that waits is written within as many

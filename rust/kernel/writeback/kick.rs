@@ -35,7 +35,7 @@
 
 use super::round::{
     Ended,
-    Purpose,
+    REST_MS,
     STUCK_MS, //
 };
 
@@ -118,18 +118,6 @@ pub enum Why {
     Left,
 }
 
-impl Why {
-    /// What a round may do that begins for this, where it may do what is said, for writers that let
-    /// pages gather.
-    pub fn purpose(self, purpose: Purpose) -> Purpose {
-        match (self, purpose) {
-            (Self::Deadline, Purpose::Alone) => Purpose::Deadline,
-            (_, Purpose::Alone) => Purpose::Paced,
-            _ => purpose,
-        }
-    }
-}
-
 /// What the flusher is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -137,6 +125,9 @@ pub struct Request {
     pub pages: i64,
     /// For this.
     pub why: Why,
+    /// In how many milliseconds there is to be another round for what this one keeps. None if it
+    /// may keep nothing, for some of it may have been kept before.
+    pub rest_ms: Option<u32>,
 }
 
 /// When the flusher is to run for a writer.
@@ -234,17 +225,28 @@ fn is_due(wb: &impl Wb) -> bool {
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<Request> {
-    if wb.test_and_clear_pending() {
-        wb.set_why(Why::Size);
-    } else if !is_due(wb) {
+    let is_pending = wb.test_and_clear_pending();
+    if !is_pending && !is_due(wb) {
         return None;
     }
     // Whichever it was for, the round is for both.
-    wb.take_left();
+    let rest_ms = if wb.take_left() {
+        let due_in = wb.due_in();
+        match wb.why() {
+            Why::Left => due_in,
+            _ => Some(due_in.unwrap_or(0).max(REST_MS)),
+        }
+    } else {
+        Some(wb.delay_ms())
+    };
+    if is_pending {
+        wb.set_why(Why::Size);
+    }
     let pages = wb.dontcache_dirty();
     (pages > 0 || wb.has_queue()).then(|| Request {
         pages,
         why: wb.why(),
+        rest_ms,
     })
 }
 
@@ -263,7 +265,7 @@ pub fn leave(wb: &impl Wb) {
 }
 
 /// The same of pages that are due in so many milliseconds, or earlier if something was noted to be.
-/// The round that follows is for what is left, and so keeps no rest.
+/// A round that begins once they are due keeps nothing.
 fn leave_for(wb: &impl Wb, milliseconds: u32) {
     let due = wb.test_and_set_left().then(|| wb.due_in().unwrap_or(0));
     if due.is_none_or(|due| due > milliseconds) {
@@ -277,7 +279,7 @@ fn leave_for(wb: &impl Wb, milliseconds: u32) {
 /// What it leaves is for the next one, even if that comes before the flusher rests. What was
 /// counted and not found may be of an inode that somebody has dirtied and not put into a list yet:
 /// nobody else need ever ask for it. What was left on purpose has waited for as long as a page may,
-/// at most, and waits for a little longer.
+/// at most, and waits for a little longer: see [`Request::rest_ms`].
 ///
 /// Where nothing was counted there is nothing to leave, though inodes wait: they have had
 /// dropbehind pages, and others are dirty. Whoever has counted a page that the sum lacks asks after
@@ -293,6 +295,14 @@ pub fn ended(wb: &impl Wb, budget: i64, round: Ended) {
     }
 }
 
+/// A round has ended for writers who let pages gather: if enough have come while it ran, there is
+/// to be another one. No writer need look again.
+pub fn go_on(wb: &impl Wb) {
+    if !wb.is_stuck() && wb.about_dirty() >= wb.kick_at() {
+        wb.test_and_set_pending();
+    }
+}
+
 /// The flusher is about to rest: in how many milliseconds it has to run again, if something is
 /// left, or inodes wait that have dirty dropbehind pages. A page may have been locked or its inode
 /// busy, and nobody need ever write to it again. Where DONTCACHE is not used nothing is summed for
@@ -301,10 +311,12 @@ pub fn ended(wb: &impl Wb, budget: i64, round: Ended) {
 /// No C counterpart: there such pages wait for periodic writeback.
 #[inline(always)]
 pub fn rest(wb: &impl Wb) -> Option<u32> {
+    // A rescuer may have left a request alone, and have queued the inodes for other work.
+    if wb.is_pending() {
+        return Some(0);
+    }
     if !wb.is_left() {
-        // A rescuer may have left a request alone, and have queued the inodes for other work.
-        let waits = wb.has_queue() && wb.dontcache_dirty() > 0;
-        if !waits && !wb.is_pending() {
+        if !wb.has_queue() || wb.dontcache_dirty() <= 0 {
             wb.set_stuck(false);
             return None;
         }
@@ -541,6 +553,53 @@ mod tests {
         wb.pass(DELAY_MS - 1);
         ended(&wb, 99, round);
         assert_eq!(rest(&wb), Some(1));
+    }
+
+    /// The pages that wait are due when the first of them is; no round that keeps some puts it off
+    /// for longer than a rest may wait, nor twice.
+    #[test]
+    fn what_is_kept_is_due_when_it_would_be() {
+        let rest_ms = |wb: &Recorder| consume(wb).map(|asked| asked.rest_ms);
+        let kept = |milliseconds| Ended {
+            again_ms: Some(milliseconds),
+            ..written(1)
+        };
+        // Nobody has waited.
+        let wb = with(200);
+        assert_eq!(ask(&wb, || false), Some(Run::Now));
+        assert_eq!(rest_ms(&wb), Some(Some(DELAY_MS)));
+        ended(&wb, 200, kept(DELAY_MS));
+        // Some have waited since.
+        wb.pass(DELAY_MS - 1);
+        assert!(kick(&wb, || false));
+        assert_eq!(rest_ms(&wb), Some(Some(1)));
+        ended(&wb, 200, kept(1));
+        wb.pass(1);
+        assert!(kick(&wb, || false));
+        assert_eq!(rest_ms(&wb), Some(None));
+        // The deadline of what was not kept yet.
+        let wb = with(99);
+        ask(&wb, || false);
+        wb.pass(DELAY_MS);
+        assert_eq!(rest_ms(&wb), Some(Some(REST_MS)));
+        ended(&wb, 99, kept(REST_MS));
+        wb.pass(REST_MS);
+        assert_eq!(rest_ms(&wb), Some(None));
+    }
+
+    #[test]
+    fn what_has_come_meanwhile_is_written_at_once() {
+        let wb = with(99);
+        go_on(&wb);
+        assert!(!wb.pending.get());
+        let wb = with(100);
+        go_on(&wb);
+        assert_eq!(rest(&wb), Some(0));
+        assert_eq!(consume(&wb).map(|asked| asked.why), Some(Why::Size));
+        let wb = with(100);
+        wb.set_stuck(true);
+        go_on(&wb);
+        assert!(!wb.pending.get());
     }
 
     #[test]

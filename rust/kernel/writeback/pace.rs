@@ -9,6 +9,8 @@
 //!   proportion, while the delay is longer than the least;
 //! - the first of them has waited for [`Pace::delay_ms`].
 //!
+//! While a round runs, those that it has found do not count.
+//!
 //! The delay follows the device, as a read-ahead window follows a reader: it is long at first,
 //! halved where what was written last came out in large writes before anybody had waited for as
 //! long, and doubled where they were small, which gathering for longer makes larger. While both its
@@ -326,8 +328,8 @@ impl Pace {
         }
     }
 
-    /// Whether pages that come while a round writes are to gather besides those that it has found,
-    /// which may stay where they are.
+    /// Whether pages are to gather besides those that a round has found even when it has ended, for
+    /// these may stay where they are.
     pub fn may_be_busy(self, under_way: i64) -> bool {
         self.is_tiny() && under_way > 0
     }

@@ -8,8 +8,8 @@
 //!
 //! - costs what it writes: it looks at inodes of the queue only, and at few pages of each;
 //! - writes in portions, and ends after one if somebody else waits for the flusher;
-//! - writes whole requests of the device, where the time of what has gathered is up: what remains
-//!   waits for a little longer;
+//! - writes whole requests of the device of an inode that has one: what remains waits for a little
+//!   longer;
 //! - leaves a device alone that has enough to do with small writes;
 //! - leaves alone what others have queued, and, beside work for `sync()`, what that has to write:
 //!   an inode whose time changes before the sync has come to it would be missed;
@@ -35,6 +35,11 @@ pub const INODES: usize = 16;
 /// Dirty folios of an inode that are looked at in search of one that is dropbehind. With more than
 /// these, the inode is believed to have one.
 pub const LOOKS: usize = 24;
+
+/// How often all inodes of the queue, if they are no more than [`INODES`], have their turn in a
+/// round that is not done before. C writes from a place in the file to its end, and begins at the
+/// front when it comes again; what there is after that has come meanwhile, or cannot be written.
+pub const PASSES: usize = 2;
 
 /// Times in a row that nothing of what was queued could be written, before a round rests.
 pub const FRUITLESS: usize = 32;
@@ -82,6 +87,8 @@ pub struct Written {
     pub kept: i64,
     /// Whether anything was done, if only that an inode was found to be clean.
     pub progress: bool,
+    /// Whether all that was queued had its turn.
+    pub all: bool,
 }
 
 /// What is written at a time.
@@ -168,10 +175,11 @@ pub enum Purpose {
     /// The flusher has nothing else to do, or what it does may wait.
     Alone,
     /// The same, and the writers let pages gather: it goes as the device does.
-    Paced,
-    /// The same, and it runs because somebody has waited for as long as one may, not because much
-    /// has gathered.
-    Deadline,
+    Paced {
+        /// In how many milliseconds there is to be another round for what makes up no whole request
+        /// of an inode that has one. None if all is to be written.
+        rest_ms: Option<u32>,
+    },
     /// Others wait already: a work is next, the flusher is a rescuer, or works for `sync()`.
     Beside,
 }
@@ -185,6 +193,16 @@ pub enum During {
     Sync,
     /// It is about to begin a work, or is a rescuer.
     NextWork,
+}
+
+impl Purpose {
+    /// The same for writers that let pages gather.
+    pub fn paced(self, rest_ms: Option<u32>) -> Self {
+        match self {
+            Self::Alone => Self::Paced { rest_ms },
+            Self::Paced { .. } | Self::Beside => self,
+        }
+    }
 }
 
 impl During {
@@ -206,39 +224,35 @@ pub struct Chunk {
     /// Pages that are written at most.
     pub pages: i64,
     /// Pages that are left until others have come to them.
-    pub kept: i64,
+    pub rest: i64,
 }
 
-/// How much is written of an inode that has `cached` pages: `most`; or, if they are no more than
-/// that and make a request of `request` pages, whole requests, and the rest is kept.
+/// How much is written of an inode that has `dirty` pages: `most`; or, if there is a request of
+/// `request` pages, and all of them would leave less than one behind, whole requests.
 ///
-/// They count though some may be clean: a writer with DONTCACHE leaves few of these. Where there
-/// are many all is written, or the last request is small.
-pub fn chunk(most: i64, cached: i64, request: i64) -> Chunk {
-    let kept = match cached.checked_rem(request) {
-        Some(rest) if 0 < request && request <= cached && cached <= most => rest,
-        _ => 0,
-    };
+/// No more of the dirty pages need be counted than `most` and a request.
+pub fn chunk(most: i64, dirty: i64, request: i64) -> Chunk {
+    let at_once = dirty.min(most);
+    if 0 < request && request <= at_once {
+        let pages = at_once - at_once % request;
+        let rest = dirty.saturating_sub(pages);
+        if (1..request).contains(&rest) {
+            return Chunk { pages, rest };
+        }
+    }
     Chunk {
-        pages: if kept > 0 {
-            cached.saturating_sub(kept)
-        } else {
-            most
-        },
-        kept,
+        pages: most,
+        rest: 0,
     }
 }
 
-/// How many pages of an inode with `cached` pages were kept, which was to have `chunk` of them
-/// written; `unwritten` of these were not. None unless the chunk was whole requests, all of it was
-/// written, and what is behind it is less than a request.
-pub fn kept(chunk: i64, unwritten: i64, cached: i64, request: i64) -> i64 {
-    let rest = cached.saturating_sub(chunk);
-    let is_whole = request > 0 && chunk > 0 && chunk.checked_rem(request) == Some(0);
-    if is_whole && unwritten <= 0 && (1..request).contains(&rest) {
-        rest
-    } else {
+/// How many of the `rest` pages behind a chunk were kept, of which `unwritten` were not written.
+/// None unless all of it was; less where a folio went beyond it.
+pub fn kept(rest: i64, unwritten: i64) -> i64 {
+    if unwritten > 0 {
         0
+    } else {
+        rest.saturating_add(unwritten).max(0)
     }
 }
 
@@ -278,9 +292,14 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
         progress: false,
     };
     let mut fruitless = 0;
+    let mut passes = 0;
+    let rest_ms = match purpose {
+        Purpose::Paced { rest_ms } => rest_ms,
+        Purpose::Alone | Purpose::Beside => None,
+    };
     loop {
         let mut portion = F::PORTION;
-        if left > 0 && matches!(purpose, Purpose::Paced | Purpose::Deadline) {
+        if left > 0 && matches!(purpose, Purpose::Paced { .. }) {
             match flusher.room(ended.pages == 0) {
                 Room::Pages(pages) => portion = pages,
                 Room::Busy(milliseconds) => {
@@ -304,14 +323,15 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
                     } else {
                         i64::MAX
                     },
-                    whole: purpose == Purpose::Deadline,
+                    whole: rest_ms.is_some(),
                 });
                 ended.pages = ended.pages.saturating_add(written.pages);
                 left = left.saturating_sub(written.pages.saturating_add(written.kept));
                 if written.kept > 0 {
-                    ended.again_ms = Some(REST_MS);
+                    ended.again_ms = rest_ms;
                 }
                 progress = written.progress;
+                passes += usize::from(written.all && !queued.more);
             }
             lists.unqueue();
         }
@@ -319,7 +339,9 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
 
         fruitless = if progress { 0 } else { fruitless + 1 };
         if left <= 0 && queued.some
-            || !progress && (!queued.more || fruitless >= FRUITLESS)
+            || !queued.some && !queued.more
+            || passes >= PASSES
+            || fruitless >= FRUITLESS
             || purpose == Purpose::Beside
             || flusher.others_wait()
         {

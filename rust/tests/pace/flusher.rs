@@ -8,7 +8,7 @@ use super::load::Load;
 use super::machine::{Machine, Policy, BACKGROUND};
 use super::wb::MS;
 use std::collections::VecDeque;
-use writeback::kick::{consume, ended, rest};
+use writeback::kick::{consume, ended, go_on, rest};
 use writeback::pace::Room;
 use writeback::round::{
     chunk, kept, portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written,
@@ -111,11 +111,12 @@ impl Running {
         }
         if let Some(asked) = consume(&self.machine.wb) {
             let budget = asked.pages;
-            self.machine.look(asked.why);
-            let done = round(self, budget, asked.why.purpose(Purpose::Alone));
+            self.machine.look(asked);
+            let done = round(self, budget, Purpose::Alone.paced(asked.rest_ms));
             self.unplug();
+            self.machine.end_round(done);
             ended(&self.machine.wb, budget, done);
-            self.machine.note_served(done);
+            go_on(&self.machine.wb);
         }
         if let Some(milliseconds) = rest(&self.machine.wb) {
             self.machine.arm(milliseconds);
@@ -287,9 +288,9 @@ impl Lists for &mut Running {
                 break;
             };
             let most = ((left + CHUNK) / CHUNK * CHUNK).min(portion.most);
-            let chunk = chunk(most, self.machine.cached(file), request).pages;
-            let written = self.write_file(file, chunk);
-            let kept = kept(chunk, chunk - written, self.machine.cached(file), request);
+            let chunk = chunk(most, self.machine.dirty(file), request);
+            let written = self.write_file(file, chunk.pages);
+            let kept = kept(chunk.rest, chunk.pages - written);
             all_kept += kept;
             left -= written + kept;
             self.requeue(file);
@@ -298,6 +299,7 @@ impl Lists for &mut Running {
             pages: portion.pages - left - all_kept,
             kept: all_kept,
             progress: left + all_kept < portion.pages,
+            all: self.io.is_empty(),
         }
     }
 

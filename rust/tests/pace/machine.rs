@@ -12,7 +12,7 @@ use super::load::{Load, Step, What};
 use super::wb::{Wb, MS};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use writeback::kick::{ask, kick, Run, Why};
+use writeback::kick::{ask, kick, Request as Asked, Run, Why};
 use writeback::pace::{Bounds, DeviceWrites, KickAt, Pace, Progress, Room};
 use writeback::round::Ended;
 
@@ -116,6 +116,8 @@ pub(crate) struct Machine {
     looked_at_wb: (u64, u64),
     /// When a round has ended that has written something.
     served: u64,
+    /// What the round that runs has found.
+    found: i64,
     writers: Vec<VecDeque<Step>>,
     /// Writers that wait for their file to be on the drive.
     syncing: Vec<(usize, usize)>,
@@ -156,6 +158,7 @@ impl Machine {
             looked: (0, 0),
             looked_at_wb: (0, 0),
             served: 0,
+            found: 0,
             writers: load.writers.clone(),
             syncing: Vec::new(),
             running: load.writers.len(),
@@ -318,14 +321,13 @@ impl Machine {
     /// What writers see of the pace.
     fn publish(&mut self) {
         let bounds = self.policy.bounds();
-        self.wb
-            .kick_at
-            .set(self.kick_at.with_inodes(&bounds, self.inodes));
+        let at = self.kick_at.with_inodes(&bounds, self.inodes);
+        self.wb.kick_at.set(at + self.found);
         self.wb.delay_ms.set(self.pace.delay_ms);
     }
 
     /// The flusher looks at what the drive has written, and sets the pace by it.
-    pub(crate) fn look(&mut self, why: Why) {
+    pub(crate) fn look(&mut self, asked: Asked) {
         let bounds = self.policy.bounds();
         let device = self.device();
         self.looked = (self.drive.writes, self.drive.pages);
@@ -333,11 +335,12 @@ impl Machine {
             self.look_at_wb();
             self.pace = self.pace.after_idling();
         }
-        self.pace = self.pace.after(&bounds, device, why == Why::Size);
+        self.pace = self.pace.after(&bounds, device, asked.why == Why::Size);
         self.kick_at = self
             .pace
             .kick_at(&bounds, self.bandwidth, BACKGROUND as u64);
         self.inodes = 0;
+        self.found = asked.pages;
         self.publish();
     }
 
@@ -357,9 +360,12 @@ impl Machine {
     }
 
     /// A round has ended.
-    pub(crate) fn note_served(&mut self, round: Ended) {
+    pub(crate) fn end_round(&mut self, round: Ended) {
         if !round.has_spared_the_device() {
             self.served = self.now();
+        }
+        if std::mem::take(&mut self.found) > 0 {
+            self.publish();
         }
         self.look_at_wb();
     }
@@ -378,16 +384,16 @@ impl Machine {
             if first && self.now() - self.served >= u64::from(self.pace.delay_ms) * MS {
                 return Room::Pages(most);
             }
+            self.found = 0;
             let there = self.wb.dirty.get();
             self.wb.kick_at.set(self.kick_at.pages + there);
         }
         room
     }
 
-    /// The pages that a file has in the page cache.
-    pub(crate) fn cached(&self, number: usize) -> i64 {
-        let file = &self.files[number];
-        (file.dirty.len() + file.under_way.len()) as i64
+    /// The dirty pages of a file.
+    pub(crate) fn dirty(&self, number: usize) -> i64 {
+        self.files[number].dirty.len() as i64
     }
 
     /// Takes a dirty page to be written, and says in which block.

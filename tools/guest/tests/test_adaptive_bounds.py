@@ -168,14 +168,16 @@ def why_a_round_began() -> None:
 
 
 def a_rest_waits_for_more() -> None:
-    """A round at the deadline writes whole requests, another one soon after what is left of them."""
+    """A round writes whole requests, another one soon after what is left of them, whatever is cached besides."""
     if core() == "c":
         raise ktap.Skip("the C core has no deadline")
     rest = 3 * REQUEST // 4
     with file_system("xfs") as root, opened(root / "file") as fd:
         os.ftruncate(fd, 8 * MIB)  # so that no change of the size is written besides
         os.fsync(fd)
-        for size, whole in ((REQUEST + rest, REQUEST), (rest, rest)):
+        for size, whole, cached in ((REQUEST + rest, REQUEST, 0), (rest, rest, 0), (REQUEST + rest, REQUEST, 6 * MIB)):
+            os.pwrite(fd, bytes(cached), 2 * MIB)
+            os.fsync(fd)
             settle()
             with trace("writeback/writeback_start", "block/block_rq_issue") as lines:
                 write_dontcache(fd, 0, bytes(size))
@@ -187,7 +189,26 @@ def a_rest_waits_for_more() -> None:
             assert reasons[1:2] == (["dontcache_left"] if whole < size else []), f"{size} bytes took rounds for {reasons}"
             end = begins[1] if len(begins) > 1 else len(told)
             first = sum(int(found[1]) * 512 for line in told[:end] if (found := ISSUED.search(line)))
-            assert first == whole, f"the first round wrote {first} of {size} bytes"
+            assert first == whole, f"the first round wrote {first} of {size} bytes, with {cached} cached besides"
+
+
+def who_goes_on_makes_whole_requests() -> None:
+    """No round is followed by one for the few pages that came while it ran, or ends within a request."""
+    if core() == "c":
+        raise ktap.Skip("the C core writes whatever there is")
+    size = 64 * MIB
+    with file_system("xfs") as root, opened(root / "file") as fd:
+        os.ftruncate(fd, size)
+        os.fsync(fd)
+        settle()
+        with trace("block/block_rq_issue") as lines:
+            for offset in range(0, size, PIECE):
+                write_dontcache(fd, offset, bytes(PIECE))
+            os.fsync(fd)
+            sizes = [int(found[1]) * 512 for line in lines() if (found := ISSUED.search(line))]
+        assert sum(sizes) >= size, f"{sum(sizes)} of {size} bytes were seen to be written"
+        small = [size for size in sizes if size < REQUEST]
+        assert len(small) <= len(sizes) // 20, f"of {len(sizes)} requests {len(small)} are small: {small}"
 
 
 def a_new_disk_is_given_little() -> None:
@@ -223,6 +244,7 @@ CASES = (
     a_small_group_kicks_early,
     why_a_round_began,
     a_rest_waits_for_more,
+    who_goes_on_makes_whole_requests,
     a_new_disk_is_given_little,
     c_has_none,
 )
