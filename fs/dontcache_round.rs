@@ -37,23 +37,24 @@ use kernel::{
     }, //
 };
 
-/// Serves what was asked for, if anything was, and returns how many pages it has written.
-fn serve(flusher: Flusher<'_>, purpose: Purpose) -> i64 {
+/// Serves what was asked for, if anything was: `most` pages. Returns how many it has written.
+fn serve(flusher: Flusher<'_>, purpose: Purpose, most: i64) -> i64 {
     match consume(flusher.wb()) {
-        Some(asked) => write(flusher, asked, purpose),
+        Some(asked) => write(flusher, asked, purpose, most),
         None => 0,
     }
 }
 
 /// Writes what was asked for: apart, to keep short what finds nothing.
 #[inline(never)]
-fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose) -> i64 {
+fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose, most: i64) -> i64 {
     let wb = flusher.wb();
     let Request {
-        pages: budget,
+        pages,
         why,
         rest_ms,
     } = asked;
+    let budget = pages.min(most);
     flusher.set_reason(why);
     flusher.adapt(asked);
     let purpose = if policy::is_default() {
@@ -62,9 +63,10 @@ fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose) -> i64 {
         purpose
     };
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
+    let written = written.of_turn(budget, pages);
     flusher.pace().end_round(written);
     if policy::has_flusher() || written.again_ms.is_some() {
-        ended(wb, budget, written);
+        ended(wb, pages, written);
     }
     if policy::is_default() {
         go_on(wb);
@@ -81,7 +83,7 @@ fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose) -> i64 {
 pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_long {
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
-    serve(flusher, Purpose::Alone) as c_long
+    serve(flusher, Purpose::Alone, i64::MAX) as c_long
 }
 
 /// The same between two portions of `work`, which is for what was dirtied before `dirtied_before`;
@@ -116,7 +118,12 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
         (flusher, during)
     };
     if let Some(purpose) = during.purpose(flusher.pace().rested_ms()) {
-        serve(flusher, purpose);
+        let most = if during == During::OtherWork && flusher.has_others() {
+            flusher.pace().turn()
+        } else {
+            i64::MAX
+        };
+        serve(flusher, purpose, most);
     }
 }
 

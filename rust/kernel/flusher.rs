@@ -205,6 +205,22 @@ impl<'a> Flusher<'a> {
         }
     }
 
+    /// Whether there are dirty inodes without dirty dropbehind pages, or such as others have
+    /// queued. May change at any time.
+    pub fn has_others(&self) -> bool {
+        let wb = self.wb.as_raw();
+        // SAFETY: The wb is live; each list is looked at in one word, as C does without the lock.
+        unsafe {
+            [
+                &raw mut (*wb).b_io,
+                &raw mut (*wb).b_more_io,
+                &raw mut (*wb).b_dirty,
+            ]
+            .into_iter()
+            .any(|list| !ptr::eq((&raw const (*list).next).read_volatile(), list))
+        }
+    }
+
     /// Whether it runs for want of memory, in the place of others.
     #[inline]
     pub fn is_rescuer(&self) -> bool {

@@ -50,6 +50,7 @@ use crate::{
             chunk,
             kept,
             portion,
+            turn,
             Ended,
             Portion, //
         }, //
@@ -382,6 +383,13 @@ impl<'a> WbPace<'a> {
         let written = self.0.stat_sum(WbStat::Written) as usize;
         self.fields().written.store(written, Relaxed);
         self.fields().looked.store(now_ns(), Relaxed);
+    }
+
+    /// How many pages a round may write before others have their turn again.
+    ///
+    /// Context: the wb's flusher.
+    pub fn turn(self) -> i64 {
+        turn(self.progress().written, PORTION)
     }
 
     fn progress(self) -> Progress {

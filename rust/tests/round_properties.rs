@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::pace::Room;
 use writeback::round::{
-    chunk, kept, portion, round, During, Flusher, Has, Lists, Next, Portion, Purpose, Written,
-    FRUITLESS, INODES, LOOKS, REST_MS,
+    chunk, kept, portion, round, turn, During, Flusher, Has, Lists, Next, Portion, Purpose,
+    Written, FRUITLESS, INODES, LOOKS, REST_MS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -436,6 +436,20 @@ proptest! {
         wb.check_costs();
         let portions = usize::try_from(pages / PORTION).unwrap();
         prop_assert!(wb.writes <= portions + 2, "{} writes", wb.writes);
+    }
+
+    /// A round that gives way is followed by another one, unless it can write nothing.
+    #[test]
+    fn a_turn_is_followed_by_another(inodes in inodes(300), written in -10..10_000i64) {
+        let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
+        let count = wb.count();
+        let budget = count.min(turn(written, PORTION));
+        prop_assert!(budget == count || budget >= PORTION.max(written));
+        let ended = round(&mut wb, budget, Purpose::Alone).of_turn(budget, count);
+        wb.check_costs();
+        let again = budget < count && ended.pages > 0;
+        prop_assert_eq!(ended.again_ms, again.then_some(0));
+        prop_assert!(!ended.has_spared_the_device());
     }
 
     /// Writers dirty some inodes again all the time. Each inode that waits is written within as many

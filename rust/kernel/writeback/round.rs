@@ -120,6 +120,23 @@ impl Ended {
     pub fn has_spared_the_device(self) -> bool {
         self.pages == 0 && self.again_ms.is_some()
     }
+
+    /// The same of a round that was to write `budget` of `counted` pages, for others have their
+    /// turn: there is to be another one at once.
+    #[must_use]
+    pub fn of_turn(self, budget: i64, counted: i64) -> Self {
+        let has_more = self.pages > 0 && budget < counted;
+        Self {
+            again_ms: if has_more { Some(0) } else { self.again_ms },
+            ..self
+        }
+    }
+}
+
+/// How many pages a round may write beside other work before that has its turn again: as many as
+/// were written since the last round ended, and a portion at least.
+pub fn turn(written: i64, portion: i64) -> i64 {
+    written.max(portion)
 }
 
 /// The lists of a wb, locked.

@@ -19,7 +19,7 @@ PIECE = 256 * KIB
 FILE = 64 * MIB
 LIMIT, BACKGROUND = 64 * MIB, 16 * MIB
 """Of dirty memory. The writer is held above the second, so that background writeback never ends."""
-TURN = 5
+TURN = 1
 """Seconds. What may be dirty is written in two."""
 
 
