@@ -37,15 +37,8 @@ use kernel::{
     }, //
 };
 
-/// Serves what was asked for, if anything was: `most` pages. Returns how many it has written.
-fn serve(flusher: Flusher<'_>, purpose: Purpose, most: i64) -> i64 {
-    match consume(flusher.wb()) {
-        Some(asked) => write(flusher, asked, purpose, most),
-        None => 0,
-    }
-}
-
-/// Writes what was asked for: apart, to keep short what finds nothing.
+/// Writes what was asked for, `most` pages of it, and returns how many it has written. Apart, to
+/// keep short what finds nothing.
 #[inline(never)]
 fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose, most: i64) -> i64 {
     let wb = flusher.wb();
@@ -81,9 +74,13 @@ fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose, most: i64) 
 /// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_long {
+    // SAFETY: The caller promises a live wb.
+    let Some(asked) = consume(unsafe { BdiWriteback::from_raw(wb) }) else {
+        return 0;
+    };
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
-    serve(flusher, Purpose::Alone, i64::MAX) as c_long
+    write(flusher, asked, Purpose::Alone, i64::MAX) as c_long
 }
 
 /// The same between two portions of `work`, which is for what was dirtied before `dirtied_before`;
@@ -117,13 +114,16 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
         };
         (flusher, during)
     };
-    if let Some(purpose) = during.purpose(flusher.pace().rested_ms()) {
+    let Some(purpose) = during.purpose(flusher.pace().rested_ms()) else {
+        return;
+    };
+    if let Some(asked) = consume(flusher.wb()) {
         let most = if during == During::OtherWork && flusher.has_others() {
             flusher.pace().turn()
         } else {
             i64::MAX
         };
-        serve(flusher, purpose, most);
+        write(flusher, asked, purpose, most);
     }
 }
 
@@ -140,12 +140,12 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     if !policy::has_flusher() && !flusher.wb().is_left() {
         return;
     }
-    // A rescuer leaves alone what is due while it has just been served.
-    let again = match rest(flusher.wb()) {
-        Some(0) if flusher.is_rescuer() => {
-            Some(BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32)
-        }
-        again => again,
+    let again = rest(flusher.wb());
+    let again = if again == Some(0) && flusher.is_rescuer() {
+        // It leaves alone what is due while it has just been served.
+        Some(BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32)
+    } else {
+        again
     };
     flusher.run_again_within(again);
 }

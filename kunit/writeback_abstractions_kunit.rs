@@ -79,7 +79,7 @@ mod tests {
         let request = Request {
             pages: 3,
             why: Why::Size,
-            rest_ms: Some(wb.delay_ms()),
+            rest_ms: wb.delay_ms(),
         };
         assert_eq!(consume(wb), Some(request));
         assert_eq!(consume(wb), None);

@@ -148,8 +148,8 @@ impl Machine {
             let dirty = self.wb.dirty.get();
             let stays = stays.min(dirty);
             let keeps = match asked.rest_ms {
-                Some(_) => self.keeps.min(dirty - stays - 1).max(0),
-                None => 0,
+                1.. => self.keeps.min(dirty - stays - 1).max(0),
+                0 => 0,
             };
             self.wb.dirty.set(stays + keeps);
             self.wb.queue.set(stays + keeps > 0);
@@ -178,7 +178,7 @@ impl Machine {
             self.publish();
             let round = Ended {
                 pages: dirty - stays - keeps,
-                again_ms: asked.rest_ms.filter(|_| keeps > 0),
+                again_ms: (keeps > 0).then_some(asked.rest_ms),
                 progress: dirty > stays,
             };
             ended(&self.wb, budget, round);

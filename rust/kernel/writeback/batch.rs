@@ -228,19 +228,28 @@ impl<L: List> Batch<L> {
     #[inline(always)]
     fn find_nothing(&mut self) -> Taken<L> {
         self.looks = 0;
-        match self.state {
-            State::Resting => {
-                self.run();
-                Taken::Rest
-            }
-            // A worker was queued before, and got its CPU first; or it is that of a CPU that has
-            // gone, which does not come here again.
-            State::Leaving => Taken::Some(self.leave()),
-            State::Idle | State::Running => {
-                self.state = State::Idle;
-                Taken::None
-            }
+        if matches!(self.state, State::Idle | State::Running) {
+            self.state = State::Idle;
+            return Taken::None;
         }
+        if self.rests() {
+            return Taken::Rest;
+        }
+        Taken::Some(self.waiting.take())
+    }
+
+    /// Puts what was put off to what waits, and says whether the worker has to come again for it.
+    /// Apart, for it is rare.
+    #[cold]
+    fn rests(&mut self) -> bool {
+        let rests = self.state == State::Resting;
+        self.run();
+        if !rests {
+            // It was queued before all was to leave, and got its CPU first; or it is that of a CPU
+            // that has gone, which does not come here again.
+            self.state = State::Idle;
+        }
+        rests
     }
 
     /// Has all that waits taken.

@@ -125,9 +125,9 @@ pub struct Request {
     pub pages: i64,
     /// For this.
     pub why: Why,
-    /// In how many milliseconds there is to be another round for what this one keeps. None if it
+    /// In how many milliseconds there is to be another round for what this one keeps. Zero if it
     /// may keep nothing, for some of it may have been kept before.
-    pub rest_ms: Option<u32>,
+    pub rest_ms: u32,
 }
 
 /// When the flusher is to run for a writer.
@@ -229,15 +229,10 @@ pub fn consume(wb: &impl Wb) -> Option<Request> {
     if !is_pending && !is_due(wb) {
         return None;
     }
-    // Whichever it was for, the round is for both.
-    let rest_ms = if wb.take_left() {
-        let due_in = wb.due_in();
-        match wb.why() {
-            Why::Left => due_in,
-            _ => Some(due_in.unwrap_or(0).max(REST_MS)),
-        }
+    let rest_ms = if wb.is_left() {
+        take_waiting(wb)
     } else {
-        Some(wb.delay_ms())
+        wb.delay_ms()
     };
     if is_pending {
         wb.set_why(Why::Size);
@@ -248,6 +243,20 @@ pub fn consume(wb: &impl Wb) -> Option<Request> {
         why: wb.why(),
         rest_ms,
     })
+}
+
+/// Takes what is left as well: whichever was asked for, the round is for both. Returns how long
+/// what it keeps may wait. That is looked at first, for a writer who finds nothing left sets it.
+#[inline(never)]
+fn take_waiting(wb: &impl Wb) -> u32 {
+    let due_in = wb.due_in().unwrap_or(0);
+    let may_be_kept = wb.why() == Why::Left;
+    wb.take_left();
+    if may_be_kept {
+        due_in
+    } else {
+        due_in.max(REST_MS)
+    }
 }
 
 /// Notes that pages are left, which the caller has counted. If that was noted before, they are due
@@ -567,24 +576,24 @@ mod tests {
         // Nobody has waited.
         let wb = with(200);
         assert_eq!(ask(&wb, || false), Some(Run::Now));
-        assert_eq!(rest_ms(&wb), Some(Some(DELAY_MS)));
+        assert_eq!(rest_ms(&wb), Some(DELAY_MS));
         ended(&wb, 200, kept(DELAY_MS));
         // Some have waited since.
         wb.pass(DELAY_MS - 1);
         assert!(kick(&wb, || false));
-        assert_eq!(rest_ms(&wb), Some(Some(1)));
+        assert_eq!(rest_ms(&wb), Some(1));
         ended(&wb, 200, kept(1));
         wb.pass(1);
         assert!(kick(&wb, || false));
-        assert_eq!(rest_ms(&wb), Some(None));
+        assert_eq!(rest_ms(&wb), Some(0));
         // The deadline of what was not kept yet.
         let wb = with(99);
         ask(&wb, || false);
         wb.pass(DELAY_MS);
-        assert_eq!(rest_ms(&wb), Some(Some(REST_MS)));
+        assert_eq!(rest_ms(&wb), Some(REST_MS));
         ended(&wb, 99, kept(REST_MS));
         wb.pass(REST_MS);
-        assert_eq!(rest_ms(&wb), Some(None));
+        assert_eq!(rest_ms(&wb), Some(0));
     }
 
     #[test]
@@ -640,9 +649,11 @@ mod tests {
     fn the_request_is_taken_before_the_sum_is_read() {
         let wb = with(7);
         wb.pending.set(true);
+        wb.left.set(true);
         assert_eq!(pages(consume(&wb)), Some(7));
-        assert!(!wb.pending.get());
-        assert_eq!(*wb.calls.borrow(), ["clear pending", "clear left", "sum"]);
+        assert!(!wb.pending.get() && !wb.left.get());
+        let calls = ["clear pending", "left?", "clear left", "sum"];
+        assert_eq!(*wb.calls.borrow(), calls);
     }
 
     #[test]

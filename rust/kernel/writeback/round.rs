@@ -194,8 +194,8 @@ pub enum Purpose {
     /// The same, and the writers let pages gather: it goes as the device does.
     Paced {
         /// In how many milliseconds there is to be another round for what makes up no whole request
-        /// of an inode that has one. None if all is to be written.
-        rest_ms: Option<u32>,
+        /// of an inode that has one. Zero if all is to be written.
+        rest_ms: u32,
     },
     /// Others wait already: a work is next, the flusher is a rescuer, or works for `sync()`.
     Beside,
@@ -214,7 +214,7 @@ pub enum During {
 
 impl Purpose {
     /// The same for writers that let pages gather.
-    pub fn paced(self, rest_ms: Option<u32>) -> Self {
+    pub fn paced(self, rest_ms: u32) -> Self {
         match self {
             Self::Alone => Self::Paced { rest_ms },
             Self::Paced { .. } | Self::Beside => self,
@@ -312,7 +312,7 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
     let mut passes = 0;
     let rest_ms = match purpose {
         Purpose::Paced { rest_ms } => rest_ms,
-        Purpose::Alone | Purpose::Beside => None,
+        Purpose::Alone | Purpose::Beside => 0,
     };
     loop {
         let mut portion = F::PORTION;
@@ -340,12 +340,12 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
                     } else {
                         i64::MAX
                     },
-                    whole: rest_ms.is_some(),
+                    whole: rest_ms > 0,
                 });
                 ended.pages = ended.pages.saturating_add(written.pages);
                 left = left.saturating_sub(written.pages.saturating_add(written.kept));
                 if written.kept > 0 {
-                    ended.again_ms = rest_ms;
+                    ended.again_ms = Some(rest_ms);
                 }
                 progress = written.progress;
                 passes += usize::from(written.all && !queued.more);

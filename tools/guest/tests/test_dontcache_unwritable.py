@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
+import re
 import struct
 import time
 
@@ -16,6 +18,7 @@ EXT4_IOC_SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2
 
 SECONDS = 5
+LEFT = re.compile(r" (\d+\.\d+): writeback_start: .*reason=dontcache_left")
 
 
 def tried_at_leisure() -> None:
@@ -31,7 +34,9 @@ def tried_at_leisure() -> None:
         os.sync()
         with trace("writeback/writeback_start") as lines:
             time.sleep(SECONDS)
-            rounds = sum("reason=dontcache_left" in line for line in lines())
+            times = [float(found[1]) for line in lines() if (found := LEFT.search(line))]
+            # A round tries twice: C begins at the front of a file when it comes again.
+            rounds = sum(time - before > 0.1 for before, time in itertools.pairwise([0.0, *times]))
         assert SECONDS - 3 <= rounds <= SECONDS + 3, f"{rounds} rounds in {SECONDS} s"
         assert counter() == left, f"the counter is {counter()}"
     until(lambda: counter() == (0, 0), 10, f"the counter is {counter()} after unmounting")
