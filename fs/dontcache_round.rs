@@ -137,10 +137,11 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
     // What a writer was promised under another policy is kept.
-    if !policy::has_flusher() && !flusher.wb().is_left() {
+    let wb = flusher.wb();
+    if !policy::has_flusher() && !wb.is_left() && !wb.is_pending() {
         return;
     }
-    let again = rest(flusher.wb());
+    let again = rest(wb);
     let again = if again == Some(0) && flusher.is_rescuer() {
         // It leaves alone what is due while it has just been served.
         Some(BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32)

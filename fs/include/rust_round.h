@@ -118,8 +118,8 @@ static inline long rust_chunk(struct bdi_writeback *wb,
 }
 
 /*
- * They were but for @unwritten of them. How many pages behind them were left on
- * purpose: for the work these are as good as written.
+ * @unwritten of the pages that rust_chunk() allowed were not written. How many
+ * behind them were left on purpose: for the work these are as good as written.
  */
 static inline long rust_kept(struct bdi_writeback *wb, enum wb_reason reason,
 			     long unwritten)

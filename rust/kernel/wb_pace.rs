@@ -215,7 +215,8 @@ impl<'a> WbPace<'a> {
     /// to it yet when the exact sum was taken. So the errors are those of one round, and do not add
     /// up. Where the device may be busy `uncounted` is minus the common count: as many pages as
     /// make a kick are to come besides those. While a round runs they are to come besides those
-    /// that it has `found`, which still count until they are written.
+    /// that it has `found`, which still count until they are written, and then besides what it has
+    /// kept of them.
     fn set_kick_at(self, at: KickAt, uncounted: i64, found: i64) {
         self.fields().kick_at.store(at.pages, Relaxed);
         self.fields().kick_at_most.store(at.most, Relaxed);
@@ -311,7 +312,9 @@ impl<'a> WbPace<'a> {
         }
         if self.fields().found.load(Relaxed) > 0 {
             let dirty = self.0.stat_sum(WbStat::DontcacheDirty);
-            self.set_uncounted(dirty.saturating_sub(self.0.about_dirty()), 0);
+            let uncounted = dirty.saturating_sub(self.0.about_dirty());
+            // They are due anyway.
+            self.set_uncounted(uncounted, round.kept);
         }
         self.look_at_wb();
     }

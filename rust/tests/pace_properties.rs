@@ -174,10 +174,11 @@ impl Machine {
             }
             self.nr_kept = self.waiting.len();
             self.write_beside(1);
-            self.found = 0;
+            self.found = keeps;
             self.publish();
             let round = Ended {
                 pages: dirty - stays - keeps,
+                kept: keeps,
                 again_ms: (keeps > 0).then_some(asked.rest_ms),
                 progress: dirty > stays,
             };

@@ -436,6 +436,27 @@ proptest! {
         prop_assert!(wb.writes <= portions + 2, "{} writes", wb.writes);
     }
 
+    /// A large file takes as many portions as it has, and as the device has room for.
+    #[test]
+    fn a_large_file_is_written_to_its_end(
+        pages in 1..5 * PORTION, room_for in proptest::option::of(100..PORTION), whole in any::<bool>(),
+    ) {
+        let inode = Inode {
+            id: 0,
+            dropbehind: pages,
+            ordinary: 0,
+            busy: false,
+            dirtied: 0,
+            of_sync: false,
+        };
+        let mut wb = Wb { dontcache: [inode].into(), room: room_for, ..Wb::default() };
+        let rest_ms = if whole { REST_MS } else { 0 };
+        let ended = round(&mut wb, pages, Purpose::Paced { rest_ms });
+        prop_assert_eq!(ended.pages + ended.kept, pages);
+        let most = if whole { REQUEST - 1 } else { 0 };
+        prop_assert!(ended.kept <= most, "{} were kept", ended.kept);
+    }
+
     /// A round that gives way is followed by another one, unless it can write nothing.
     #[test]
     fn a_turn_is_followed_by_another(inodes in inodes(300), written in -10..10_000i64) {

@@ -21,12 +21,13 @@
 //!
 //! | bit | set | taken |
 //! | --- | --- | --- |
-//! | pending | by a writer, for a round at once | when a round begins ([`consume`]) |
+//! | pending | by a writer or a round, for a round at once | when a round begins ([`consume`]) |
 //! | left | by a writer, for a round in a while; when a round leaves some | the same, if due |
 //! | stuck | when a round could write nothing ([`ended`]) | when one can, or nothing waits |
 //!
-//! Writers set them with [`ask`] and [`kick`], rounds with [`ended`] and [`rest`]; inodes that come
-//! from another wb leave theirs as well. What is left is also taken by a round that begins anyway.
+//! Writers set them with [`ask`] and [`kick`], rounds with [`ended`], [`go_on`], and [`rest`].
+//! Inodes that come from another wb leave theirs as well. What is left is also taken by a round
+//! that begins anyway.
 //!
 //! Who sets left sets when it is due, and has the flusher run then. That is never put off, only
 //! brought forward: by a writer while others' pages cannot be written, and by a round that leaves a
@@ -180,11 +181,14 @@ fn wait(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
     }
     let delay = wb.delay_ms();
     let soon = || wb.due_in().is_none_or(|due| due <= delay);
-    if wb.test_and_set_left() && (!wb.is_stuck() || soon()) {
+    let was_left = wb.test_and_set_left();
+    if was_left && (!wb.is_stuck() || soon()) {
         return None;
     }
     wb.set_due_in(delay);
-    wb.set_why(Why::Deadline);
+    if !was_left {
+        wb.set_why(Why::Deadline);
+    }
     Some(Run::Within(delay))
 }
 
@@ -287,8 +291,8 @@ fn leave_for(wb: &impl Wb, milliseconds: u32) {
 ///
 /// What it leaves is for the next one, even if that comes before the flusher rests. What was
 /// counted and not found may be of an inode that somebody has dirtied and not put into a list yet:
-/// nobody else need ever ask for it. What was left on purpose has waited for as long as a page may,
-/// at most, and waits for a little longer: see [`Request::rest_ms`].
+/// nobody else need ever ask for it. What was left on purpose is due when it would have been, or a
+/// little later: see [`Request::rest_ms`].
 ///
 /// Where nothing was counted there is nothing to leave, though inodes wait: they have had
 /// dropbehind pages, and others are dirty. Whoever has counted a page that the sum lacks asks after
@@ -320,11 +324,12 @@ pub fn go_on(wb: &impl Wb) {
 /// No C counterpart: there such pages wait for periodic writeback.
 #[inline(always)]
 pub fn rest(wb: &impl Wb) -> Option<u32> {
-    // A rescuer may have left a request alone, and have queued the inodes for other work.
+    // A rescuer may have left a request alone, or enough have come beside the last round.
     if wb.is_pending() {
         return Some(0);
     }
     if !wb.is_left() {
+        // A rescuer may have queued the inodes for other work.
         if !wb.has_queue() || wb.dontcache_dirty() <= 0 {
             wb.set_stuck(false);
             return None;
@@ -344,6 +349,7 @@ mod tests {
     fn written(pages: i64) -> Ended {
         Ended {
             pages,
+            kept: 0,
             again_ms: None,
             progress: pages > 0,
         }
@@ -428,6 +434,7 @@ mod tests {
             self.why.set(why);
         }
         fn why(&self) -> Why {
+            self.call("why?");
             self.why.get()
         }
         fn due_in(&self) -> Option<u32> {
@@ -652,7 +659,15 @@ mod tests {
         wb.left.set(true);
         assert_eq!(pages(consume(&wb)), Some(7));
         assert!(!wb.pending.get() && !wb.left.get());
-        let calls = ["clear pending", "left?", "clear left", "sum"];
+        // What is left is asked for its time first: afterwards a writer sets it anew.
+        let calls = [
+            "clear pending",
+            "left?",
+            "why?",
+            "clear left",
+            "sum",
+            "why?",
+        ];
         assert_eq!(*wb.calls.borrow(), calls);
     }
 

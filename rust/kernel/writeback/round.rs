@@ -36,9 +36,9 @@ pub const INODES: usize = 16;
 /// these, the inode is believed to have one.
 pub const LOOKS: usize = 24;
 
-/// How often all inodes of the queue, if they are no more than [`INODES`], have their turn in a
-/// round that is not done before. C writes from a place in the file to its end, and begins at the
-/// front when it comes again; what there is after that has come meanwhile, or cannot be written.
+/// How often all inodes of the queue, if they are no more than [`INODES`], are written to their end
+/// in a round that is not done before. C writes from a place in the file to its end, and begins at
+/// the front when it comes again; what there is then has come meanwhile, or cannot be written.
 pub const PASSES: usize = 2;
 
 /// Times in a row that nothing of what was queued could be written, before a round rests.
@@ -108,6 +108,8 @@ pub struct Portion {
 pub struct Ended {
     /// Pages that were written.
     pub pages: i64,
+    /// Pages that were left on purpose: see [`Chunk`].
+    pub kept: i64,
     /// In how many milliseconds there is to be another one for what was left on purpose.
     pub again_ms: Option<u32>,
     /// Whether anything was written, or the next one may write what this one has not come to, or
@@ -305,6 +307,7 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
     let mut left = budget.max(0);
     let mut ended = Ended {
         pages: 0,
+        kept: 0,
         again_ms: None,
         progress: false,
     };
@@ -333,8 +336,9 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
         if queued.some {
             progress = left > 0;
             if progress {
+                let pages = left.min(portion);
                 let written = lists.write(Portion {
-                    pages: left.min(portion),
+                    pages,
                     most: if portion < F::PORTION {
                         portion
                     } else {
@@ -342,13 +346,16 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
                     },
                     whole: rest_ms > 0,
                 });
+                let done = written.pages.saturating_add(written.kept);
                 ended.pages = ended.pages.saturating_add(written.pages);
-                left = left.saturating_sub(written.pages.saturating_add(written.kept));
+                ended.kept = ended.kept.saturating_add(written.kept);
+                left = left.saturating_sub(done);
                 if written.kept > 0 {
                     ended.again_ms = Some(rest_ms);
                 }
                 progress = written.progress;
-                passes += usize::from(written.all && !queued.more);
+                // Where the portion is used up an inode may have more.
+                passes += usize::from(written.all && !queued.more && done < pages);
             }
             lists.unqueue();
         }

@@ -364,7 +364,8 @@ impl Machine {
         if !round.has_spared_the_device() {
             self.served = self.now();
         }
-        if std::mem::take(&mut self.found) > 0 {
+        if self.found > 0 {
+            self.found = round.kept;
             self.publish();
         }
         self.look_at_wb();
