@@ -59,6 +59,8 @@ def _bench(*loads: str, more: str, on: str = "") -> str:
     return " ".join(filter(None, ["make bench", on, f"ARGS='{only} {more}'"]))
 
 
+_SIMULATED = ("small-*", "sequential", "random", "writers-32")
+
 _WRITTEN = "/xfs/[bd][uo]*"
 """Buffered and with DONTCACHE."""
 
@@ -102,7 +104,7 @@ LOAD = (
     Part(
         "Counted in instructions",
         paths.BUILD / "sim",
-        _bench(*(load + _WRITTEN for load in ("small-*", "sequential", "random")), on="SIM=1", more="--cpus 1"),
+        _bench(*(load + _WRITTEN for load in _SIMULATED), on="SIM=1", more="--cpus 1"),
         (BESIDE, "What they cost"),
     ),
 )
