@@ -14,7 +14,7 @@ struct rust_pace {
 	long		kick_at;	/* with one of them, in pages */
 	long		kick_at_most;	/* with however many */
 	long		uncounted;	/* what the common count lacks of them */
-	long		found;		/* by the round that runs */
+	long		found;		/* by the round that runs, or kept by it */
 	/* the disk's, when a round looked last */
 	unsigned long	writes;
 	unsigned long	sectors;

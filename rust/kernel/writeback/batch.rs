@@ -265,8 +265,7 @@ impl<L: List> Batch<L> {
         self.state == State::Leaving
     }
 
-    /// Takes all that waits, for another CPU, or a worker that need not come back. One that is
-    /// queued finds nothing.
+    /// Takes all that waits, for another CPU. A worker that is queued finds nothing.
     pub fn leave(&mut self) -> L {
         self.run();
         self.state = State::Idle;

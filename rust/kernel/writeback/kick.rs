@@ -29,10 +29,10 @@
 //! Inodes that come from another wb leave theirs as well. What is left is also taken by a round
 //! that begins anyway.
 //!
-//! Who sets left sets when it is due, and has the flusher run then. That is never put off, only
-//! brought forward: by a writer while others' pages cannot be written, and by a round that leaves a
-//! rest. Other writers who find it set leave it alone, and the flusher looks when it rests
-//! ([`rest`]).
+//! Who sets left sets when it is due, and has the flusher run then. No writer puts that off, and a
+//! round that keeps a rest does so once, by [`REST_MS`]. It is brought forward by a writer while
+//! others' pages cannot be written, and by a round that leaves a rest. Other writers who find it
+//! set leave it alone, and the flusher looks when it rests ([`rest`]).
 
 use super::round::{
     Ended,

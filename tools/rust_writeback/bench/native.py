@@ -68,7 +68,7 @@ class Native(boots.Machine):
         """Boot, and run all steps; what is known of it afterwards."""
         begin = time.monotonic()
         mem = amount(boot.mem) + self.held(boot.drive)
-        options = native.Options(core=boot.variant.core, mem=f"{mem >> 20}M", cpus=self.cpus, warm=True)
+        options = native.Options(core=boot.variant.core, mem=f"{mem >> 20}M", cpus=self.cpus)
         result = native.run(options, self.command(self.plan(boot)), stdout=stream)
         boots.check(boot, stream, result.core, result.status, result.stderr, str(result.console))
         return {

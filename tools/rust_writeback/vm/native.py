@@ -148,8 +148,6 @@ class Options:
     """more kernel parameters"""
     limit: float = WHOLE_SECONDS
     """seconds after which it has to be done"""
-    warm: bool = False
-    """Has all of its memory been used when the command begins? A first use takes the host a moment."""
 
     def check(self) -> None:
         """Refuse what cannot work, in one line that says what can."""
@@ -203,10 +201,8 @@ def enclosed(options: Options, command: list[str], cpus: Sequence[int]) -> list[
     return [*chosen, *alone, "sh", "-euc", ENCLOSED, "native", str(amount(options.mem) + SPARE), *command]
 
 
-def whole(options: Options, command: list[str]) -> list[str]:
-    """What PID 1 runs."""
-    if not options.warm:
-        return command
+def whole(command: list[str]) -> list[str]:
+    """What PID 1 runs: the command, once all of the memory has been used."""
     return ["sh", "-euc", WARM, "warm", *(command if len(command) > 1 else ["sh", "-c", *command])]
 
 
@@ -233,7 +229,7 @@ def run(
         stack.enter_context(host)
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         environment = {**ENVIRONMENT, "VM_CORE": options.core}
-        images.write_initramfs(initramfs, whole(options, command), environment, whole=False)
+        images.write_initramfs(initramfs, whole(command), environment, whole=False)
         arguments = linux(options, initramfs.fileno(), {name: host.descriptor(name) for name in PORTS})
         cpus = sorted(os.sched_getaffinity(0))
         host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
