@@ -28,8 +28,11 @@ from .options import CORES, amount
 
 OUT = paths.BUILD / "native"
 LINUX = paths.BUILD / "linux-native"
-CLOCK = paths.TOOLS / "config" / "native_clock.h"
-FRAGMENTS = [paths.TOOLS / "config" / f"{name}.config" for name in ("native", "writeback")]
+CONFIG = paths.TOOLS / "config"
+INCLUDED = {"um_arch": "native_clock.h", "signal": "native_signals.h"}
+"""What is compiled into files of the kernel besides, by their names. It is for those of this architecture."""
+
+FRAGMENTS = [CONFIG / f"{name}.config" for name in ("native", "writeback")]
 
 WHOLE_BUILD = 1300
 """About the number of lines that make prints for a build from nothing."""
@@ -87,8 +90,9 @@ exec "$@"
 
 
 def _make(*arguments: str) -> list[str]:
-    """A make command; one file that only this architecture has gets our clock besides."""
-    return kernel.make("ARCH=um", f"CFLAGS_um_arch.o=-include {CLOCK}", *arguments, out=OUT)
+    """A make command."""
+    included = [f"CFLAGS_{name}.o=-include {CONFIG / header}" for name, header in INCLUDED.items()]
+    return kernel.make("ARCH=um", *included, *arguments, out=OUT)
 
 
 def configure(tree: str) -> None:
@@ -125,7 +129,7 @@ def build(tree: str) -> None:
         steps.write_whole(LINUX, (OUT / "linux").read_bytes())
         LINUX.chmod(0o755)
 
-    key = steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, OUT / ".config", CLOCK)
+    key = steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, OUT / ".config", *(CONFIG / header for header in INCLUDED.values()))
     steps.step("kernel-native", key, [LINUX], compile_kernel)
 
 
