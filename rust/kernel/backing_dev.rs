@@ -38,8 +38,33 @@ use core::{
     marker::PhantomData,
     mem::MaybeUninit,
     ops::Deref,
-    ptr::NonNull, //
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
+
+/// A list of inodes of a wb.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InodeList {
+    Dontcache,
+    Dirty,
+    Io,
+    MoreIo,
+}
+
+/// Whether a list has entries, looked at in one word. May change at any time.
+///
+/// C counterpart: `list_empty()` without the lock.
+///
+/// # Safety
+///
+/// `head` must point at a live list's head that is initialised.
+#[inline(always)]
+unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
+    // SAFETY: The caller promises a live head. Who writes its word meanwhile writes it whole.
+    !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
+}
 
 /// A bit of a wb's state (`enum wb_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +145,35 @@ impl BdiWriteback {
             let stat = &raw mut (*self.as_raw()).stat;
             PerCpuCounter::from_raw(stat.cast::<bindings::percpu_counter>().add(item as usize))
         }
+    }
+
+    /// The head of `list`.
+    #[inline(always)]
+    pub(crate) fn head(&self, list: InodeList) -> *mut bindings::list_head {
+        let wb = self.as_raw();
+        // SAFETY: The wb is live by the type invariants, so its fields can be named.
+        unsafe {
+            match list {
+                InodeList::Dontcache => &raw mut (*wb).b_dontcache,
+                InodeList::Dirty => &raw mut (*wb).b_dirty,
+                InodeList::Io => &raw mut (*wb).b_io,
+                InodeList::MoreIo => &raw mut (*wb).b_more_io,
+            }
+        }
+    }
+
+    /// Whether there are inodes in `list`. Unordered.
+    #[inline(always)]
+    pub(crate) fn has_inodes(&self, list: InodeList) -> bool {
+        // SAFETY: The lists of a wb are initialised with it.
+        unsafe { has_entries(self.head(list)) }
+    }
+
+    /// Whether somebody has queued work for the flusher. Unordered.
+    #[inline(always)]
+    pub(crate) fn has_work(&self) -> bool {
+        // SAFETY: The wb is live by the type invariants, and this list is initialised with it.
+        unsafe { has_entries(&raw mut (*self.as_raw()).work_list) }
     }
 
     /// Whether `bit` is set. Unordered.

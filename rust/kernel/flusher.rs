@@ -19,7 +19,10 @@
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
 use crate::{
-    backing_dev::BdiWriteback,
+    backing_dev::{
+        BdiWriteback,
+        InodeList as List, //
+    },
     bindings,
     ffi::c_long,
     fs::{
@@ -208,17 +211,9 @@ impl<'a> Flusher<'a> {
     /// Whether there are dirty inodes without dirty dropbehind pages, or such as others have
     /// queued. May change at any time.
     pub fn has_others(&self) -> bool {
-        let wb = self.wb.as_raw();
-        // SAFETY: The wb is live; each list is looked at in one word, as C does without the lock.
-        unsafe {
-            [
-                &raw mut (*wb).b_io,
-                &raw mut (*wb).b_more_io,
-                &raw mut (*wb).b_dirty,
-            ]
+        [List::Io, List::MoreIo, List::Dirty]
             .into_iter()
-            .any(|list| !ptr::eq((&raw const (*list).next).read_volatile(), list))
-        }
+            .any(|list| self.wb.has_inodes(list))
     }
 
     /// Whether it runs for want of memory, in the place of others.
@@ -276,11 +271,7 @@ impl round::Flusher for Flusher<'_> {
 
     #[inline]
     fn others_wait(&self) -> bool {
-        // SAFETY: The wb is live; the list is looked at in one word, as C does without the lock.
-        unsafe {
-            let list = &raw mut (*self.wb.as_raw()).work_list;
-            !ptr::eq((&raw const (*list).next).read_volatile(), list)
-        }
+        self.wb.has_work()
     }
 
     #[inline]
@@ -372,15 +363,6 @@ impl<'a> ListsGuard<'a> {
     }
 }
 
-/// A list of inodes of a wb.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum List {
-    Dontcache,
-    Dirty,
-    Io,
-    MoreIo,
-}
-
 /// The link of an inode.
 ///
 /// # Invariants
@@ -448,37 +430,23 @@ impl Lists<'_> {
         }
     }
 
-    #[inline]
-    fn head(&self, list: List) -> *mut bindings::list_head {
-        let wb = self.wb.as_raw();
-        // SAFETY: The wb is live, so its fields can be named.
-        unsafe {
-            match list {
-                List::Dontcache => &raw mut (*wb).b_dontcache,
-                List::Dirty => &raw mut (*wb).b_dirty,
-                List::Io => &raw mut (*wb).b_io,
-                List::MoreIo => &raw mut (*wb).b_more_io,
-            }
-        }
-    }
-
     /// What is not the head of `list` is an inode's link in it.
     #[inline]
     fn link(&self, list: List, link: *mut bindings::list_head) -> Option<Link> {
         // INVARIANT: Found in the list, whose lock is held.
-        (!ptr::eq(link, self.head(list))).then_some(Link(link))
+        (!ptr::eq(link, self.wb.head(list))).then_some(Link(link))
     }
 
     #[inline]
     fn first(&self, list: List) -> Option<Link> {
         // SAFETY: The list only changes under the lock, which is held.
-        self.link(list, unsafe { (*self.head(list)).next })
+        self.link(list, unsafe { (*self.wb.head(list)).next })
     }
 
     #[inline]
     fn last(&self, list: List) -> Option<Link> {
         // SAFETY: The list only changes under the lock, which is held.
-        self.link(list, unsafe { (*self.head(list)).prev })
+        self.link(list, unsafe { (*self.wb.head(list)).prev })
     }
 
     /// The one behind `link`, which is in `list`.
@@ -495,8 +463,8 @@ impl Lists<'_> {
         // whose lock is held.
         unsafe {
             match to {
-                To::Front(list) => bindings::list_move(link.0, self.head(list)),
-                To::Back(list) => bindings::list_move_tail(link.0, self.head(list)),
+                To::Front(list) => bindings::list_move(link.0, self.wb.head(list)),
+                To::Back(list) => bindings::list_move_tail(link.0, self.wb.head(list)),
                 To::Before(place) => bindings::list_move_tail(link.0, place.0),
             }
         }
@@ -506,7 +474,7 @@ impl Lists<'_> {
     #[inline]
     fn move_all(&self, from: List, to: List) {
         // SAFETY: Both lists are the wb's, whose lock is held.
-        unsafe { bindings::list_splice_tail_init(self.head(from), self.head(to)) };
+        unsafe { bindings::list_splice_tail_init(self.wb.head(from), self.wb.head(to)) };
     }
 
     /// The link of `inode`, if it is in one of these lists.
@@ -619,7 +587,7 @@ impl Lists<'_> {
                     self.move_to(link, To::Back(list));
                 }
                 Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
-                    let list = self.head(List::Dontcache);
+                    let list = self.wb.head(List::Dontcache);
                     // SAFETY: The inode is live, both locks are held, and the list is the wb's.
                     unsafe { bindings::rust_wb_move_inode(raw, self.wb.as_raw(), list) };
                 }

@@ -9,6 +9,7 @@
 use crate::{
     backing_dev::{
         BdiWriteback,
+        InodeList,
         WbStat,
         WbState, //
     },
@@ -56,10 +57,7 @@ use crate::{
         }, //
     }, //
 };
-use core::{
-    mem::offset_of,
-    ptr, //
-};
+use core::mem::offset_of;
 
 /// What wbs are kept within at first.
 const BOUNDS: Bounds = Bounds::with_pages(PAGE_SHIFT as u32);
@@ -597,12 +595,7 @@ impl kick::Wb for BdiWriteback {
 
     #[inline(always)]
     fn has_queue(&self) -> bool {
-        // SAFETY: The wb is live by the type invariants. Without the lock the list is looked at in
-        // one word.
-        unsafe {
-            let list = &raw mut (*self.as_raw()).b_dontcache;
-            !ptr::eq((&raw const (*list).next).read_volatile(), list)
-        }
+        self.has_inodes(InodeList::Dontcache)
     }
 
     #[inline(always)]
