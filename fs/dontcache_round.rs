@@ -56,13 +56,13 @@ fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose, most: i64) 
         purpose
     };
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
+    let written = written.of_turn(budget, pages);
     flusher.pace().end_round(written);
     if policy::has_flusher() || written.again_ms.is_some() {
         ended(wb, pages, written);
     }
-    let has_more = written.has_more(budget, pages);
-    if has_more || policy::is_default() {
-        go_on(wb, has_more);
+    if policy::is_default() {
+        go_on(wb);
     }
     written.pages
 }

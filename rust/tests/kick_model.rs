@@ -11,7 +11,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{ask, consume, ended, go_on, kick, rest, Run, Wb, Why};
+use writeback::kick::{ask, consume, ended, kick, rest, Run, Wb, Why};
 use writeback::pace::Room;
 use writeback::round::{portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written};
 
@@ -372,7 +372,6 @@ impl Model {
             if model.mutant != RestsWithoutInodes {
                 ended(&**model, budget, written);
             }
-            go_on(&**model, false);
         }
         rest(&**model).is_some()
     }

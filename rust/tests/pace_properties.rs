@@ -183,7 +183,7 @@ impl Machine {
                 progress: dirty > stays,
             };
             ended(&self.wb, budget, round);
-            go_on(&self.wb, false);
+            go_on(&self.wb);
         }
         self.write_beside(2);
         if let Some(milliseconds) = rest(&self.wb) {

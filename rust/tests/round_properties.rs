@@ -464,10 +464,10 @@ proptest! {
         let count = wb.count();
         let budget = count.min(turn(written, PORTION));
         prop_assert!(budget == count || budget >= PORTION.max(written));
-        let ended = round(&mut wb, budget, Purpose::Alone);
+        let ended = round(&mut wb, budget, Purpose::Alone).of_turn(budget, count);
         wb.check_costs();
-        let goes_on = budget < count && ended.pages > 0;
-        prop_assert_eq!(ended.has_more(budget, count), goes_on);
+        let again = budget < count && ended.pages > 0;
+        prop_assert_eq!(ended.again_ms, again.then_some(0));
         prop_assert!(!ended.has_spared_the_device());
     }
 

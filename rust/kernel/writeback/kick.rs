@@ -308,11 +308,10 @@ pub fn ended(wb: &impl Wb, budget: i64, round: Ended) {
     }
 }
 
-/// A round has ended that `has_more` to write, for others had their turn, or was for writers who
-/// let pages gather: if enough have come while it ran, there is to be another one, too. No writer
-/// need look again.
-pub fn go_on(wb: &impl Wb, has_more: bool) {
-    if has_more || !wb.is_stuck() && wb.about_dirty() >= wb.kick_at() {
+/// A round has ended for writers who let pages gather: if enough have come while it ran, there is
+/// to be another one. No writer need look again.
+pub fn go_on(wb: &impl Wb) {
+    if !wb.is_stuck() && wb.about_dirty() >= wb.kick_at() {
         wb.test_and_set_pending();
     }
 }
@@ -602,28 +601,20 @@ mod tests {
         ended(&wb, 99, kept(REST_MS));
         wb.pass(REST_MS);
         assert_eq!(rest_ms(&wb), Some(0));
-        // Others have their turn before the round goes on.
-        let wb = with(99);
-        wb.pending.set(true);
-        assert_eq!(rest_ms(&wb), Some(DELAY_MS));
-        ended(&wb, 99, kept(DELAY_MS));
-        go_on(&wb, true);
-        wb.pass(10);
-        assert_eq!(rest_ms(&wb), Some(DELAY_MS - 10));
     }
 
     #[test]
     fn what_has_come_meanwhile_is_written_at_once() {
         let wb = with(99);
-        go_on(&wb, false);
+        go_on(&wb);
         assert!(!wb.pending.get());
         let wb = with(100);
-        go_on(&wb, false);
+        go_on(&wb);
         assert_eq!(rest(&wb), Some(0));
         assert_eq!(consume(&wb).map(|asked| asked.why), Some(Why::Size));
         let wb = with(100);
         wb.set_stuck(true);
-        go_on(&wb, false);
+        go_on(&wb);
         assert!(!wb.pending.get());
     }
 

@@ -123,10 +123,15 @@ impl Ended {
         self.pages == 0 && self.again_ms.is_some()
     }
 
-    /// Whether there is to be another one at once, after one that was to write `budget` of
-    /// `counted` pages, for others have their turn.
-    pub fn has_more(self, budget: i64, counted: i64) -> bool {
-        self.pages > 0 && budget < counted
+    /// The same of a round that was to write `budget` of `counted` pages, for others have their
+    /// turn: there is to be another one at once.
+    #[must_use]
+    pub fn of_turn(self, budget: i64, counted: i64) -> Self {
+        let has_more = self.pages > 0 && budget < counted;
+        Self {
+            again_ms: if has_more { Some(0) } else { self.again_ms },
+            ..self
+        }
     }
 }
 

@@ -116,7 +116,7 @@ impl Running {
             self.unplug();
             self.machine.end_round(done);
             ended(&self.machine.wb, budget, done);
-            go_on(&self.machine.wb, false);
+            go_on(&self.machine.wb);
         }
         if let Some(milliseconds) = rest(&self.machine.wb) {
             self.machine.arm(milliseconds);
