@@ -110,7 +110,8 @@ pub enum WbStat {
 #[repr(transparent)]
 pub struct BdiWriteback(Opaque<bindings::bdi_writeback>);
 
-// SAFETY: State bits and statistics are atomic; a wb has no thread affinity.
+// SAFETY: State bits and statistics are atomic, and the heads of lists are read in one word; a wb
+// has no thread affinity.
 unsafe impl Sync for BdiWriteback {}
 
 impl BdiWriteback {
@@ -165,14 +166,14 @@ impl BdiWriteback {
     /// Whether there are inodes in `list`. Unordered.
     #[inline(always)]
     pub(crate) fn has_inodes(&self, list: InodeList) -> bool {
-        // SAFETY: The lists of a wb are initialised with it.
+        // SAFETY: The wb is live by the type invariants, and its lists are initialised with it.
         unsafe { has_entries(self.head(list)) }
     }
 
     /// Whether somebody has queued work for the flusher. Unordered.
     #[inline(always)]
     pub(crate) fn has_work(&self) -> bool {
-        // SAFETY: The wb is live by the type invariants, and this list is initialised with it.
+        // SAFETY: As in `has_inodes()`.
         unsafe { has_entries(&raw mut (*self.as_raw()).work_list) }
     }
 

@@ -4,7 +4,7 @@
  *
  * User-mode Linux keeps the signals off by which its CPUs interrupt each other,
  * with a system call of the host each time: some 7700 for a MiB that is written,
- * and two fifths of a load's time. Of a CPU that is alone there are none, and a
+ * and three fifths of a load's time. Of a CPU that is alone there are none, and a
  * real one turns its interrupts off with an instruction.
  *
  * tools/rust_writeback/vm/native.py has this file compiled into the kernel's

@@ -84,7 +84,7 @@ LOAD = (
         _bench(
             *(load + _WRITTEN for load in ("small-*", "sequential", "random", "append", "tree", "writers-32")),
             on="NATIVE=1",
-            more="--pairs 5",
+            more="--pairs 16",
         ),
         machine="native",
         loads={
