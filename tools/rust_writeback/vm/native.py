@@ -29,7 +29,7 @@ from .options import CORES, amount
 OUT = paths.BUILD / "native"
 LINUX = paths.BUILD / "linux-native"
 CONFIG = paths.TOOLS / "config"
-INCLUDED = {"um_arch": "native_clock.h", "signal": "native_signals.h"}
+INCLUDED = {"um_arch": CONFIG / "native_clock.h", "signal": CONFIG / "native_signals.h"}
 """What is compiled into files of the kernel besides, by their names. It is for those of this architecture."""
 
 FRAGMENTS = [CONFIG / f"{name}.config" for name in ("native", "writeback")]
@@ -93,7 +93,7 @@ def _make(*arguments: str) -> list[str]:
     """A make command."""
     # What the command line has for a file replaces what arch/um has: for one of them, this limit.
     limit = "-Wframe-larger-than=4096"
-    included = [f"CFLAGS_{name}.o=-include {CONFIG / header} {limit}" for name, header in INCLUDED.items()]
+    included = [f"CFLAGS_{name}.o=-include {header} {limit}" for name, header in INCLUDED.items()]
     return kernel.make("ARCH=um", *included, *arguments, out=OUT)
 
 
@@ -131,7 +131,7 @@ def build(tree: str) -> None:
         steps.write_whole(LINUX, (OUT / "linux").read_bytes())
         LINUX.chmod(0o755)
 
-    key = steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, OUT / ".config", *(CONFIG / header for header in INCLUDED.values()))
+    key = steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, OUT / ".config", *INCLUDED.values())
     steps.step("kernel-native", key, [LINUX], compile_kernel)
 
 
