@@ -42,6 +42,8 @@ struct Machine {
     runs: u32,
     /// So many pages make up no whole request.
     keeps: i64,
+    /// A round writes so many pages at most, and other work has its turn.
+    turn: i64,
     /// What the round that runs has found.
     found: i64,
     /// Writers that come while the flusher runs: after the requests were taken, when the pages are
@@ -68,6 +70,7 @@ impl Machine {
             rounds: 0,
             runs: 0,
             keeps: 0,
+            turn: i64::MAX,
             found: 0,
             beside: [0; 3],
         };
@@ -135,7 +138,7 @@ impl Machine {
     fn run(&mut self, device: DeviceWrites, stays: i64) {
         self.runs += 1;
         if let Some(asked) = consume(&self.wb) {
-            let budget = asked.pages;
+            let budget = asked.pages.min(self.turn);
             self.rounds += 1;
             self.pace = self
                 .pace
@@ -148,11 +151,17 @@ impl Machine {
             let dirty = self.wb.dirty.get();
             let stays = stays.min(dirty);
             let keeps = match asked.rest_ms {
-                1.. => self.keeps.min(dirty - stays - 1).max(0),
-                0 => 0,
+                1.. if budget == asked.pages => self.keeps.min(dirty - stays - 1).max(0),
+                _ => 0,
             };
-            self.wb.dirty.set(stays + keeps);
-            self.wb.queue.set(stays + keeps > 0);
+            let written = if budget < asked.pages {
+                budget.min(dirty - stays)
+            } else {
+                dirty - stays - keeps
+            };
+            let rest = dirty - written;
+            self.wb.dirty.set(rest);
+            self.wb.queue.set(rest > 0);
             for (since, may_wait) in &self.waiting {
                 let waited = self.now - since;
                 assert!(
@@ -160,29 +169,32 @@ impl Machine {
                     "waited for {waited} of {may_wait} ms"
                 );
             }
-            // Any of them may have been kept, and be kept again, but not for longer.
-            if keeps == 0 {
+            // Any of them may be left, and what is kept be kept again, but not for longer.
+            if rest == stays {
                 self.waiting.clear();
                 self.nr_kept = 0;
             }
-            for (_, may_wait) in &mut self.waiting[self.nr_kept..] {
-                *may_wait += u64::from(REST_MS);
+            if keeps > 0 {
+                for (_, may_wait) in &mut self.waiting[self.nr_kept..] {
+                    *may_wait += u64::from(REST_MS);
+                }
+                self.nr_kept = self.waiting.len();
             }
             if stays > 0 {
                 let again = u64::from(STUCK_MS.max(self.pace.delay_ms));
                 self.waiting.push((self.now, again));
+                self.nr_kept = self.waiting.len();
             }
-            self.nr_kept = self.waiting.len();
             self.write_beside(1);
             self.found = keeps;
             self.publish();
             let round = Ended {
-                pages: dirty - stays - keeps,
+                pages: written,
                 kept: keeps,
                 again_ms: (keeps > 0).then_some(asked.rest_ms),
                 progress: dirty > stays,
             };
-            ended(&self.wb, budget, round);
+            ended(&self.wb, asked.pages, round.of_turn(budget, asked.pages));
             go_on(&self.wb);
         }
         self.write_beside(2);
@@ -301,14 +313,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     /// No page waits for longer than the wb lets it, but for a little in which others may come to what
-    /// is no whole request; no deadline is put off, and in the end there is neither a timer nor a
-    /// flusher that runs.
+    /// is no whole request, and however little a round may write before other work has its turn; no
+    /// deadline is put off, and in the end there is neither a timer nor a flusher that runs.
     #[test]
     fn no_page_waits_for_longer_than_the_delay(
         writes in writes(), bandwidth in 0..10_000_000u64, keeps in 0..200i64,
+        turn in prop_oneof![Just(i64::MAX), 1..3000i64],
     ) {
         let mut machine = Machine::new(BOUNDS, bandwidth);
-        machine.keeps = keeps;
+        (machine.keeps, machine.turn) = (keeps, turn);
         for (gap, pages, device, beside) in writes {
             machine.beside = beside;
             machine.pass_until(machine.now + gap, device, 0);
