@@ -65,7 +65,10 @@ use core::{
         forget,
         MaybeUninit, //
     },
-    ops::Deref,
+    ops::{
+        Deref,
+        Range, //
+    },
     ptr::{
         null_mut,
         NonNull, //
@@ -96,6 +99,13 @@ impl Folio {
 }
 
 impl LockedFolio {
+    /// Where the folio lies in its file.
+    #[inline(always)]
+    fn bytes(&self) -> Range<i64> {
+        let start = self.pos();
+        start..start.wrapping_add(self.size() as i64)
+    }
+
     /// Whether the folio's file ends in it, and is open to be written to: who appends to the file
     /// writes to the folio again.
     #[inline(always)]
@@ -107,9 +117,7 @@ impl LockedFolio {
         // SAFETY: By the type invariants of `Folio` it is a page cache that is not freed while the
         // folio is locked.
         let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
-        let start = self.pos();
-        let bytes = start..start.wrapping_add(self.size() as i64);
-        is_end(bytes, inode.size()) && inode.is_open_for_write()
+        is_end(self.bytes(), inode.size()) && inode.is_open_for_write()
     }
 }
 
@@ -202,8 +210,9 @@ impl DropBatch {
 ///
 /// # Invariants
 ///
-/// As long as the value is used, the folio is locked by the current task and has a reference of the
-/// task's; nothing is borrowed from its lock.
+/// As long as the value is used, the folio is locked by the current task and nothing is borrowed
+/// from its lock; and it is in a page cache, or has left it by [`remove`]. Either way it has the
+/// references of the page cache, which cannot take them while it is locked.
 #[repr(transparent)]
 struct Held(NonNull<bindings::folio>);
 
@@ -265,12 +274,14 @@ impl Held {
 /// They must be in the same page cache, each behind the one before.
 #[inline(always)]
 unsafe fn remove(folios: &mut [Held], spares_end: bool) -> usize {
-    let Some(first) = folios.first() else {
+    let (Some(first), Some(last)) = (folios.first(), folios.last()) else {
         return 0;
     };
     // SAFETY: It is the page cache that they are in, which lives for as long as they are in there
     // and locked; then the lock of the inode keeps it, until the last use below.
     let mapping = unsafe { AddressSpace::from_raw(first.raw_mapping()) };
+    // Mostly the file ends in none of them.
+    let spares_end = spares_end && is_end(first.pos()..last.bytes().end, mapping.host().size());
     // SAFETY: The page cache is live. What it has as operations does not change while folios are in
     // it.
     let free_folio = unsafe { (*(*mapping.as_raw()).a_ops).free_folio };
@@ -375,8 +386,8 @@ impl Drop for Removal<'_> {
 /// # Invariants
 ///
 /// - The current task is the owner of `batch`, and uses it by this value alone.
-/// - The first `nr` of its folios are [`Held`], each with a lock and a reference that are this
-///   value's. They are in one page cache, and ascend: as `core` has them.
+/// - The first `nr` of its folios are [`Held`], each with a lock that is this value's. They are in
+///   one page cache, and ascend: as `core` has them.
 pub struct OwnDropBatch {
     batch: &'static DropBatch,
     _not_send: NotThreadSafe,
@@ -431,18 +442,16 @@ impl OwnDropBatch {
         if mapping.is_null() {
             return false;
         }
-        let (start, nr) = (guard.pos(), self.folios().nr);
-        let bytes = start..start.wrapping_add(folio.size() as i64);
+        let (bytes, nr) = (guard.bytes(), self.folios().nr);
         if !self.row().add(nr.into(), mapping.addr(), bytes) {
             self.drop_all();
         }
-        // INVARIANT: The lock and the reference are the batch's from here.
+        // INVARIANT: The lock is the batch's from here. It keeps the folio in the page cache.
         forget(guard);
-        let held = ARef::into_raw(ARef::from(folio));
         let folios = self.folios();
         // There is a place: a row has no more than `MOST`.
         if let Some(place) = folios.folios.get_mut(usize::from(folios.nr)) {
-            *place = held.as_ptr().cast();
+            *place = folio.as_raw();
             folios.nr = folios.nr.saturating_add(1);
         }
         true
@@ -460,20 +469,19 @@ impl OwnDropBatch {
         let dropped = unsafe { remove(held, true) };
         let mut refs = [const { MaybeUninit::<u32>::uninit() }; MOST];
         for (number, (folio, refs)) in held.iter().zip(&mut refs).enumerate() {
-            let leaves = number < dropped;
-            let pages = if leaves { folio.nr_pages() as u32 } else { 0 };
-            refs.write(pages.saturating_add(1));
-            let raw = folio.as_raw();
-            // SAFETY: The lock is the batch's to release, and `held` is not used for it after.
-            unsafe { bindings::folio_unlock(raw) };
-            // SAFETY: The batch has a reference on it.
-            let folio = unsafe { Folio::from_raw(raw) };
-            if !leaves && folio.seen().may_go() {
-                Leftovers::per_cpu().this(&CpuGuard::new()).add(folio);
+            // Once it is unlocked the page cache need not keep it.
+            let stays = (number >= dropped).then(|| ARef::<Folio>::from(&***folio));
+            refs.write(folio.nr_pages() as u32);
+            // SAFETY: The lock is the batch's to release, and `folio` is not used for it after.
+            unsafe { bindings::folio_unlock(folio.as_raw()) };
+            if let Some(folio) = stays.filter(|folio| folio.seen().may_go()) {
+                Leftovers::per_cpu().this(&CpuGuard::new()).add(&folio);
             }
         }
-        // SAFETY: The batch has as many references on each: its own, and the page cache's of those
-        // that have left it. It is empty after.
+        let folios = self.folios();
+        folios.nr = dropped as u8;
+        // SAFETY: They are the first, and the page cache's references on each are ours. The batch
+        // is empty after.
         unsafe { bindings::folios_put_refs(folios, refs.as_mut_ptr().cast()) };
     }
 }
