@@ -409,8 +409,14 @@ impl<'a> WbPace<'a> {
     /// Context: the wb's flusher.
     pub(crate) fn room(self, disk: Option<DiskWrites>, first: bool) -> Room {
         let device = self.since_look(disk);
-        let (pace, room) = self.pace().room(device, || self.progress(), PORTION);
+        let mut progress = None;
+        let (pace, room) = self
+            .pace()
+            .room(device, || *progress.insert(self.progress()), PORTION);
         let Room::Busy(_) = room else {
+            if progress.is_some_and(Progress::is_enough) {
+                self.look_at_wb();
+            }
             return room;
         };
         self.fields().queued.store(pace.queued_pages, Relaxed);

@@ -20,7 +20,7 @@ mod table;
 #[path = "pace/wb.rs"]
 mod wb;
 
-use drive::{Drive, CLOUD, STREAM};
+use drive::{Drive, BURSTING, CLOUD, STREAM};
 use flusher::{run, Figures};
 use load::{loads, Load};
 use machine::Policy;
@@ -117,6 +117,20 @@ fn writers_get_whole_requests() {
             assert!(share >= 0.93, "{}: {share}", load.name);
         }
     }
+}
+
+/// A drive that has rested does its first requests at once. That it did says nothing of what it does
+/// afterwards: who believed it would give it all there is, before pages have neighbours.
+#[test]
+fn a_burst_is_not_taken_for_what_a_drive_can_do() {
+    let loads = loads();
+    let random = loads.iter().find(|load| load.name == "random").unwrap();
+    let is = |policy| run(random, policy, BURSTING);
+    let (adaptive, buffered) = (is(Policy::Adaptive(BOUNDS, 1.0)), is(Policy::Buffered));
+    let share = adaptive.each_write / buffered.each_write;
+    assert!(share >= 0.94, "{share}");
+    let share = adaptive.to_durable / buffered.to_durable;
+    assert!(share >= 1.015, "{share}");
 }
 
 /// It is worth nothing to be told that all is well by who would say so of anything.

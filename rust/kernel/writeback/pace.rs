@@ -178,6 +178,17 @@ impl Progress {
     fn tells(self) -> bool {
         self.elapsed_us >= TELLING_US
     }
+
+    /// Whether it says what the device can do now. Progress had better begin anew then: a device
+    /// may do its first writes at once, and the others as fast as it can.
+    pub fn is_enough(self) -> bool {
+        self.tells() && self.written >= LEAST_QUEUED.into()
+    }
+}
+
+/// What is given, of a portion of `most` pages, to a device of which nobody knows what it can do.
+fn a_part(most: i64) -> i64 {
+    most.saturating_add(1) / 4
 }
 
 /// The pace of a wb.
@@ -188,8 +199,8 @@ pub struct Pace {
     /// What a write of the device had on average when that was looked at last, in KiB. Zero if it
     /// never was.
     pub average_kib: u32,
-    /// Pages that the device writes in [`QUEUED_MS`], or a guess, if it was ever seen to have more
-    /// of them than that. Zero otherwise.
+    /// Pages that the device writes in [`QUEUED_MS`], if it was ever seen to have more of them than
+    /// that. Zero otherwise.
     pub queued_pages: u32,
 }
 
@@ -262,7 +273,7 @@ impl Pace {
             return (self, Room::Pages(most));
         }
         let progress = progress();
-        if self.queued_pages == 0 && !progress.tells() {
+        if self.queued_pages == 0 && (progress.written <= 0 || !progress.tells()) {
             return self.room_unseen(progress.under_way, most);
         }
         self.room_for_tiny(progress, most)
@@ -271,13 +282,9 @@ impl Pace {
     /// The same for a device of which nobody knows yet what it makes of the pages `under_way`.
     fn room_unseen(self, under_way: i64, most: i64) -> (Self, Room) {
         if under_way < most / 2 {
-            return (self, Room::Pages(most.saturating_add(1) / 4));
+            return (self, Room::Pages(a_part(most)));
         }
-        let pace = Self {
-            queued_pages: u32::try_from(under_way).unwrap_or(u32::MAX),
-            ..self
-        };
-        (pace, Room::Busy(UNSEEN_MS))
+        (self, Room::Busy(UNSEEN_MS))
     }
 
     /// The same for a device whose writes are tiny.
@@ -294,11 +301,10 @@ impl Pace {
                 .unwrap_or(0),
         };
         if drained_in <= QUEUED_MS {
-            let known = i64::from(self.queued_pages.max(LEAST_QUEUED));
             let pages = if self.queued_pages > 0 {
-                most.min(known)
+                most.min(self.queued_pages.max(LEAST_QUEUED).into())
             } else {
-                most
+                a_part(most)
             };
             return (self, Room::Pages(pages));
         }
@@ -540,12 +546,15 @@ mod tests {
         let of =
             |average_kib, written, under_way| room(pace(average_kib), SILENT, written, under_way).1;
         // 3 pages a millisecond.
-        assert_eq!(of(5, 60, 120), Room::Pages(MOST));
+        assert_eq!(of(5, 60, 120), Room::Pages(256));
         assert_eq!(of(5, 60, 150), Room::Busy(30));
         assert_eq!(of(5, 60, 1000), Room::Busy(50));
         assert_eq!(of(32, 60, 1000), Room::Pages(MOST));
-        for (written, under_way) in [(0, 1000), (-1, 1000), (60, 0), (60, -1)] {
-            assert_eq!(of(5, written, under_way), Room::Pages(MOST));
+        for (written, under_way) in [(0, 510), (-1, 510), (60, 0), (60, -1)] {
+            assert_eq!(of(5, written, under_way), Room::Pages(256));
+        }
+        for written in [0, -1] {
+            assert_eq!(of(5, written, 511), Room::Busy(5));
         }
         // What it writes now counts, if it is known.
         let now = |kib: u64| room(pace(100), device(10, kib * 10 / 4), 60, 150).1;
@@ -555,12 +564,8 @@ mod tests {
     #[test]
     fn a_device_that_was_never_seen_to_write_is_given_little() {
         let new = Pace::new(&BOUNDS);
-        let guess = Pace {
-            queued_pages: 511,
-            ..new
-        };
         assert_eq!(room(new, SILENT, 0, 510), (new, Room::Pages(256)));
-        assert_eq!(room(new, SILENT, 0, 511), (guess, Room::Busy(5)));
+        assert_eq!(room(new, SILENT, 0, 511), (new, Room::Busy(5)));
         // Large writes need not be counted.
         assert_eq!(
             room(new, device(1, 128), 128, 511),
@@ -596,12 +601,23 @@ mod tests {
         };
         let new = Pace::new(&BOUNDS);
         assert_eq!(soon(new, 510), (new, Room::Pages(256)));
-        let (guess, room) = soon(new, 511);
-        assert_eq!((guess.queued_pages, room), (511, Room::Busy(5)));
+        assert_eq!(soon(new, 511), (new, Room::Busy(5)));
         // It has done that meanwhile, so there is no other wait.
-        let idle = guess.after_idling();
-        assert_eq!(soon(idle, 0), (idle, Room::Pages(1022)));
-        assert_eq!(soon(idle, 1022), (idle, Room::Pages(1022)));
+        let idle = new.after_idling();
+        assert_eq!(soon(idle, 0), (idle, Room::Pages(256)));
+    }
+
+    /// What it has done in a burst says nothing of what it does afterwards.
+    #[test]
+    fn progress_begins_anew_where_it_says_enough() {
+        let progress = |written, elapsed_us| Progress {
+            written,
+            under_way: 0,
+            elapsed_us,
+        };
+        assert!(progress(32, 5_000).is_enough());
+        assert!(!progress(31, 5_000).is_enough());
+        assert!(!progress(32, 4_999).is_enough());
     }
 
     #[test]

@@ -14,18 +14,28 @@ pub(crate) struct Drive {
     pub(crate) bytes: u64,
     /// In a second, if it cares.
     requests: Option<u64>,
+    /// What it does at once if it has rested is what it does in this time.
+    burst: u64,
 }
 
 pub(crate) const CLOUD: Drive = Drive {
     name: "cloud",
     bytes: 125 << 20,
     requests: Some(3000),
+    burst: 0,
+};
+
+pub(crate) const BURSTING: Drive = Drive {
+    name: "bursting",
+    burst: SECOND / 10,
+    ..CLOUD
 };
 
 pub(crate) const STREAM: Drive = Drive {
     name: "stream",
     bytes: 112 << 20,
     requests: None,
+    burst: 0,
 };
 
 impl Drive {
@@ -69,12 +79,13 @@ impl Queue {
     /// Takes a request, and says when it will be done.
     pub(crate) fn submit(&mut self, now: u64, pages: u64) -> u64 {
         self.under_way += 1;
+        let rested = now.saturating_sub(self.drive.burst);
         let bytes = pages * PAGE * SECOND / self.drive.bytes;
-        self.bytes_until = self.bytes_until.max(now) + bytes;
+        self.bytes_until = self.bytes_until.max(rested) + bytes;
         if let Some(requests) = self.drive.requests {
-            self.requests_until = self.requests_until.max(now) + SECOND / requests;
+            self.requests_until = self.requests_until.max(rested) + SECOND / requests;
         }
-        self.bytes_until.max(self.requests_until) + Drive::LATENCY
+        self.bytes_until.max(self.requests_until).max(now) + Drive::LATENCY
     }
 
     pub(crate) fn done(&mut self, pages: u64) {

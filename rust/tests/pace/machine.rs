@@ -379,8 +379,13 @@ impl Machine {
             under_way: self.pages_under_way,
             elapsed_us: (self.now() - then) / 1000,
         };
-        let (pace, room) = self.pace.room(self.device(), || progress, most);
+        let mut looked = None;
+        let device = self.device();
+        let (pace, room) = self.pace.room(device, || *looked.insert(progress), most);
         self.pace = pace;
+        if matches!(room, Room::Pages(_)) && looked.is_some_and(Progress::is_enough) {
+            self.look_at_wb();
+        }
         if let Room::Busy(_) = room {
             if first && self.now() - self.served >= u64::from(self.pace.delay_ms) * MS {
                 return Room::Pages(most);
