@@ -178,6 +178,10 @@ static void what_is_used_stays(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, folio_test_locked(dirty));
 	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(dirty));
 	folio_test_clear_dirty(dirty);
+	/* The test has one reference, and the page cache. */
+	lru_add_drain_all();
+	KUNIT_EXPECT_EQ(test, folio_ref_count(found), 2);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(dirty), 2);
 }
 
 /* It is dropped by itself, in a while. */
