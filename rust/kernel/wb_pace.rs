@@ -413,13 +413,13 @@ impl<'a> WbPace<'a> {
         let (pace, room) = self
             .pace()
             .room(device, || *progress.insert(self.progress()), PORTION);
+        self.fields().queued.store(pace.queued_pages, Relaxed);
         let Room::Busy(_) = room else {
             if progress.is_some_and(Progress::is_enough) {
                 self.look_at_wb();
             }
             return room;
         };
-        self.fields().queued.store(pace.queued_pages, Relaxed);
         if first && self.rested_ms() >= self.delay_ms().into() {
             return Room::Pages(PORTION);
         }

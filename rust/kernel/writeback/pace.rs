@@ -35,7 +35,8 @@ pub const SLACK_MS: u64 = 20;
 /// Less time than this, in microseconds, tells nothing of what a device can do.
 pub const TELLING_US: u64 = 5_000;
 
-/// However little a device can do, it is given so many pages at a time.
+/// However little a device can do, it is given so many pages at a time; and fewer tell nothing of
+/// how much that is.
 pub const LEAST_QUEUED: u32 = 32;
 
 /// For how long a device is left alone that has enough to do, if nobody has seen yet what it makes
@@ -186,7 +187,8 @@ impl Progress {
     }
 }
 
-/// What is given, of a portion of `most` pages, to a device of which nobody knows what it can do.
+/// What a device whose writes may be tiny is given at most at a time, of a portion of `most` pages:
+/// what it can do may be much less than it seemed to be.
 fn a_part(most: i64) -> i64 {
     most.saturating_add(1) / 4
 }
@@ -199,8 +201,8 @@ pub struct Pace {
     /// What a write of the device had on average when that was looked at last, in KiB. Zero if it
     /// never was.
     pub average_kib: u32,
-    /// Pages that the device writes in [`QUEUED_MS`], if it was ever seen to have more of them than
-    /// that. Zero otherwise.
+    /// Pages that the device writes in [`QUEUED_MS`], while its writes are tiny, as far as was
+    /// seen: all that it can if it had more of them than that. Zero if it never was.
     pub queued_pages: u32,
 }
 
@@ -257,8 +259,8 @@ impl Pace {
 
     /// What may be given to a device that has written `device` since it was looked at last, with
     /// which the wb has had `progress`: `most` pages, or less where its writes are tiny, or may be,
-    /// for nobody has seen any. Where it is nothing, what the device can do is remembered, and as
-    /// many pages as make a kick are to gather besides those that there are.
+    /// for nobody has seen any. What was seen of the device is remembered. Where it is given
+    /// nothing, as many pages as make a kick are to gather besides those that there are.
     pub fn room(
         self,
         device: DeviceWrites,
@@ -267,24 +269,30 @@ impl Pace {
     ) -> (Self, Room) {
         let pace = self.with_average(device);
         if pace.average_kib == 0 && device.counts {
-            return self.room_unseen(progress().under_way, most);
+            return self.room_unseen(progress().under_way, most, UNSEEN_MS);
         }
         if !pace.is_tiny() {
             return (self, Room::Pages(most));
         }
         let progress = progress();
-        if self.queued_pages == 0 && (progress.written <= 0 || !progress.tells()) {
-            return self.room_unseen(progress.under_way, most);
+        if self.queued_pages == 0 && !progress.tells() {
+            return self.room_unseen(progress.under_way, most, UNSEEN_MS);
+        }
+        if self.queued_pages == 0 && progress.written <= 0 {
+            return self.room_unseen(progress.under_way, most, BUSY_MS as u32);
         }
         self.room_for_tiny(progress, most)
     }
 
-    /// The same for a device of which nobody knows yet what it makes of the pages `under_way`.
-    fn room_unseen(self, under_way: i64, most: i64) -> (Self, Room) {
-        if under_way < most / 2 {
-            return (self, Room::Pages(a_part(most)));
-        }
-        (self, Room::Busy(UNSEEN_MS))
+    /// The same for a device of which nobody knows yet what it makes of the pages `under_way`: it
+    /// is left alone for `wait_ms` if they are many.
+    fn room_unseen(self, under_way: i64, most: i64, wait_ms: u32) -> (Self, Room) {
+        let room = if under_way < most / 2 {
+            Room::Pages(a_part(most))
+        } else {
+            Room::Busy(wait_ms)
+        };
+        (self, room)
     }
 
     /// The same for a device whose writes are tiny.
@@ -300,20 +308,26 @@ impl Pace {
                 .checked_div(self.queued_pages.into())
                 .unwrap_or(0),
         };
+        let seen = written
+            .saturating_mul(QUEUED_MS)
+            .checked_div(elapsed_ms)
+            .filter(|&pages| pages > 0 && progress.tells())
+            .map(|pages| u32::try_from(pages).unwrap_or(u32::MAX));
         if drained_in <= QUEUED_MS {
-            let pages = if self.queued_pages > 0 {
-                most.min(self.queued_pages.max(LEAST_QUEUED).into())
-            } else {
-                a_part(most)
+            // It may be able to do more, for it may have had nothing else to do.
+            let seen = seen.filter(|_| progress.is_enough()).unwrap_or(0);
+            let queued_pages = self.queued_pages.max(seen);
+            let known = match queued_pages {
+                0 => i64::MAX,
+                pages => pages.max(LEAST_QUEUED).into(),
             };
-            return (self, Room::Pages(pages));
+            let pace = Self {
+                queued_pages,
+                ..self
+            };
+            return (pace, Room::Pages(a_part(most).min(known)));
         }
-        let queued_pages = match written.saturating_mul(QUEUED_MS).checked_div(elapsed_ms) {
-            Some(pages) if pages > 0 && progress.tells() => {
-                u32::try_from(pages).unwrap_or(u32::MAX)
-            }
-            _ => self.queued_pages,
-        };
+        let queued_pages = seen.unwrap_or(self.queued_pages);
         let pace = Self {
             queued_pages,
             ..self
@@ -546,15 +560,15 @@ mod tests {
         let of =
             |average_kib, written, under_way| room(pace(average_kib), SILENT, written, under_way).1;
         // 3 pages a millisecond.
-        assert_eq!(of(5, 60, 120), Room::Pages(256));
+        assert_eq!(of(5, 60, 120), Room::Pages(120));
         assert_eq!(of(5, 60, 150), Room::Busy(30));
         assert_eq!(of(5, 60, 1000), Room::Busy(50));
         assert_eq!(of(32, 60, 1000), Room::Pages(MOST));
-        for (written, under_way) in [(0, 510), (-1, 510), (60, 0), (60, -1)] {
+        for (written, under_way) in [(0, 510), (-1, 510), (31, 0), (31, -1), (500, 0)] {
             assert_eq!(of(5, written, under_way), Room::Pages(256));
         }
         for written in [0, -1] {
-            assert_eq!(of(5, written, 511), Room::Busy(5));
+            assert_eq!(of(5, written, 511), Room::Busy(50));
         }
         // What it writes now counts, if it is known.
         let now = |kib: u64| room(pace(100), device(10, kib * 10 / 4), 60, 150).1;
@@ -602,9 +616,38 @@ mod tests {
         let new = Pace::new(&BOUNDS);
         assert_eq!(soon(new, 510), (new, Room::Pages(256)));
         assert_eq!(soon(new, 511), (new, Room::Busy(5)));
-        // It has done that meanwhile, so there is no other wait.
-        let idle = new.after_idling();
-        assert_eq!(soon(idle, 0), (idle, Room::Pages(256)));
+    }
+
+    /// Whoever has seen it do much does not wait for the next that there is to see.
+    #[test]
+    fn a_fast_device_is_not_left_alone() {
+        let slow = Pace {
+            average_kib: 5,
+            queued_pages: 8,
+            ..Pace::new(&BOUNDS)
+        };
+        for pace in [slow, waits(200).with_average(device(1, 1))] {
+            let (seen, _) = room(pace, SILENT, 2000, 10);
+            assert_eq!(seen.queued_pages, 4000);
+            let soon = |under_way| {
+                let progress = || Progress {
+                    written: 1,
+                    under_way,
+                    elapsed_us: 4_999,
+                };
+                seen.room(SILENT, progress, MOST).1
+            };
+            assert_eq!(soon(4000), Room::Pages(256));
+            assert_eq!(soon(4100), Room::Busy(21));
+        }
+        // It has done less because there was less to do.
+        let (same, _) = room(waits(200).with_average(device(1, 1)), SILENT, 31, 0);
+        assert_eq!(same.queued_pages, 0);
+        let most = Pace {
+            queued_pages: 4000,
+            ..slow
+        };
+        assert_eq!(room(most, SILENT, 60, 10).0, most);
     }
 
     /// What it has done in a burst says nothing of what it does afterwards.
@@ -659,11 +702,11 @@ mod tests {
             ..Pace::new(&BOUNDS)
         };
         let mut rounds = 0;
-        while room(pace, SILENT, 0, 0).1 != Room::Pages(MOST) {
+        while room(pace, SILENT, 0, 0).1 != Room::Pages(256) {
             pace = pace.after_idling();
             rounds += 1;
         }
-        assert_eq!(rounds, 10);
+        assert_eq!(rounds, 8);
         let most = Pace {
             queued_pages: u32::MAX,
             ..pace
