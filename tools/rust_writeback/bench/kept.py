@@ -61,6 +61,8 @@ def _bench(*loads: str, more: str, on: str = "") -> str:
 
 _SIMULATED = ("small-*", "sequential", "random", "writers-32")
 
+_NATIVE = ("small-*", "sequential", "memory", "random", "append", "tree", "writers-32")
+
 _WRITTEN = "/xfs/[bd][uo]*"
 """Buffered and with DONTCACHE."""
 
@@ -81,15 +83,12 @@ LOAD = (
     Part(
         "The native machine",
         paths.BUILD / "native",
-        _bench(
-            *(load + _WRITTEN for load in ("small-*", "sequential", "random", "append", "tree", "writers-32")),
-            on="NATIVE=1",
-            more="--pairs 16",
-        ),
+        _bench(*(load + _WRITTEN for load in _NATIVE), on="NATIVE=1", more="--pairs 16"),
         machine="native",
         loads={
             "small-4k": "4 KiB in a row, memory to spare",
             "sequential": "1 MiB in a row, memory to spare",
+            "memory": "1 MiB in a row, most memory in use",
             "random": "random 4 KiB, memory to spare",
         },
     ),
