@@ -56,6 +56,13 @@ def test_loads_about_memory_have_less_of_it_than_files() -> None:
             assert load.scenario.footprint < amount(load.mem) // 2, load.name
 
 
+def test_what_fits_beside_programs_that_use_the_memory_is_no_load() -> None:
+    beside = [load for load in LOADS.values() if load.entry.touched]
+    assert {load.scenario.name for load in beside} == {"memory"}
+    for load in beside:
+        assert load.scenario.footprint > (1 - load.entry.touched) * amount(load.mem), load.name
+
+
 def test_a_server_has_more_files_than_memory_and_its_client_no_cache() -> None:
     loads = [load for load in LOADS.values() if load.place == catalogue.NFS]
     assert len(loads) == 8 * len(catalogue.ALL_MODES)
