@@ -467,15 +467,20 @@ impl OwnDropBatch {
             unsafe { slice::from_raw_parts_mut((&raw mut folios.folios).cast(), folios.nr.into()) };
         // SAFETY: By the type invariants they are, for they are locked.
         let dropped = unsafe { remove(held, true) };
+        // SAFETY: The lock is the batch's to release, and each is given here once.
+        let unlock = |folio: &Held| unsafe { bindings::folio_unlock(folio.as_raw()) };
+        let (gone, staying) = held.split_at_checked(dropped).unwrap_or((held, &[]));
         let mut refs = [const { MaybeUninit::<u32>::uninit() }; MOST];
-        for (number, (folio, refs)) in held.iter().zip(&mut refs).enumerate() {
-            // Once it is unlocked the page cache need not keep it.
-            let stays = (number >= dropped).then(|| ARef::<Folio>::from(&***folio));
+        for (folio, refs) in gone.iter().zip(&mut refs) {
             refs.write(folio.nr_pages() as u32);
-            // SAFETY: The lock is the batch's to release, and `folio` is not used for it after.
-            unsafe { bindings::folio_unlock(folio.as_raw()) };
-            if let Some(folio) = stays.filter(|folio| folio.seen().may_go()) {
-                Leftovers::per_cpu().this(&CpuGuard::new()).add(&folio);
+            unlock(folio);
+        }
+        for folio in staying {
+            // Once it is unlocked the page cache need not keep it.
+            let folio_ref = ARef::<Folio>::from(&***folio);
+            unlock(folio);
+            if folio_ref.seen().may_go() {
+                Leftovers::per_cpu().this(&CpuGuard::new()).add(&folio_ref);
             }
         }
         let folios = self.folios();

@@ -298,22 +298,17 @@ impl Pace {
     /// The same for a device whose writes are tiny.
     fn room_for_tiny(self, progress: Progress, most: i64) -> (Self, Room) {
         let number = |pages: i64| u64::try_from(pages).unwrap_or(0);
-        let (written, under_way) = (number(progress.written), number(progress.under_way));
-        let elapsed_ms = progress.elapsed_us / 1000;
-        let drained_in = match under_way.saturating_mul(elapsed_ms).checked_div(written) {
-            Some(milliseconds) if progress.tells() => milliseconds,
-            // What it could do when that was known last.
-            _ => under_way
-                .saturating_mul(QUEUED_MS)
-                .checked_div(self.queued_pages.into())
-                .unwrap_or(0),
-        };
-        let seen = written
+        // What it did in [`QUEUED_MS`] lately, if that can be told.
+        let seen = number(progress.written)
             .saturating_mul(QUEUED_MS)
-            .checked_div(elapsed_ms)
-            .filter(|&pages| pages > 0 && progress.tells())
-            .map(|pages| u32::try_from(pages).unwrap_or(u32::MAX));
-        if drained_in <= QUEUED_MS {
+            .checked_div(progress.elapsed_us / 1000)
+            .filter(|_| progress.written > 0 && progress.tells())
+            .map(|pages| u32::try_from(pages.max(1)).unwrap_or(u32::MAX));
+        let drained_in = number(progress.under_way)
+            .saturating_mul(QUEUED_MS)
+            .checked_div(seen.unwrap_or(self.queued_pages).into())
+            .unwrap_or(0);
+        let (queued_pages, room) = if drained_in <= QUEUED_MS {
             // It may be able to do more, for it may have had nothing else to do.
             let seen = seen.filter(|_| progress.is_enough()).unwrap_or(0);
             let queued_pages = self.queued_pages.max(seen);
@@ -321,21 +316,16 @@ impl Pace {
                 0 => i64::MAX,
                 pages => pages.max(LEAST_QUEUED).into(),
             };
-            let pace = Self {
-                queued_pages,
-                ..self
-            };
-            return (pace, Room::Pages(a_part(most).min(known)));
-        }
-        let queued_pages = seen.unwrap_or(self.queued_pages);
+            (queued_pages, Room::Pages(a_part(most).min(known)))
+        } else {
+            let wait_ms = (drained_in - SLACK_MS).min(BUSY_MS) as u32;
+            (seen.unwrap_or(self.queued_pages), Room::Busy(wait_ms))
+        };
         let pace = Self {
             queued_pages,
             ..self
         };
-        (
-            pace,
-            Room::Busy((drained_in - SLACK_MS).min(BUSY_MS) as u32),
-        )
+        (pace, room)
     }
 
     /// The same after a device was found with nothing to do: it may be able to do more than it was
