@@ -144,7 +144,7 @@ def test_readme_names_the_revisions_of_its_rows_alone() -> None:
 
 
 def test_an_unknown_page_is_told() -> None:
-    with pytest.raises(Failure, match="more: no such page; there are load, ext4, policies, micro, conformance"):
+    with pytest.raises(Failure, match="more: no such page; there are load, xfs, ext4, policies, micro, conformance"):
         kept.main(["load", "more"])
 
 
