@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -35,6 +35,8 @@ SHORT_DELAY = 2
 """The same where that comes to its end."""
 PROMPT = 4
 """Seconds within which all is done that waits for nothing, on a slow machine."""
+LOOK = 0.5
+"""Seconds until a page is looked at that waits: more than twice as long as one would by default."""
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def waiting(path: Path | str) -> Iterator[int]:
     """A file with a page that waits."""
     with opened(path) as fd:
         write_dontcache(fd, 0, bytes(PAGE))
-        time.sleep(0.5)
+        time.sleep(LOOK)
         assert left_of(fd) == 1, "it did not wait"
         yield fd
 
@@ -115,42 +117,47 @@ def of_a_cpu_that_goes() -> None:
     assert took > SHORT_DELAY * 0.8, f"they were written after {took:.1f} s"
 
 
+def name_of(fd: int, separator: str) -> str:
+    """The device's numbers."""
+    number = os.fstat(fd).st_rdev
+    return f"{os.major(number)}{separator}{os.minor(number)}"
+
+
 def fsync() -> None:
     """The flusher may look once for what was written, and writes nothing."""
-    with waits(1) as device, opened(device) as fd:
-        with trace("writeback/writeback_start", "block/block_rq_issue") as lines:
-            with waiting(device), prompt("fsync"):
+    with waits(SHORT_DELAY) as device, trace("writeback/writeback_start", "block/block_rq_issue") as lines:
+        with waiting(device) as fd:
+            with prompt("fsync"):
                 os.fsync(fd)
-            assert left_of(fd) == 0
-            before = len(lines())
-            assert any("block_rq_issue" in line for line in lines()), "the write was not seen"
-            time.sleep(3)
-            after = lines()[before:]
+            written = f"block_rq_issue: {name_of(fd, ',')} W"
+            before = lines()
+            assert left_of(fd) == 0 and any(written in line for line in before), "the write was not seen"
+            # Until after the page would have been due.
+            time.sleep(SHORT_DELAY + 1)
+            after = lines()[len(before) :]
     rounds = sum("reason=dontcache" in line for line in after)
-    assert rounds <= 1 and not any("block_rq_issue" in line for line in after), f"after the sync: {after}"
+    assert rounds <= 1 and not any(written in line for line in after), f"after the sync: {after}"
 
 
 def longer_while_writes_are_small() -> None:
     """And shorter while they are large."""
     if core() == "c":
         raise ktap.Skip("the C core has no delay")
-
-    def delay_after(fd: int, size: int, each: Callable[[], object]) -> int:
-        for offset in range(0, 64 * MIB, 4 * MIB):
-            for place in range(0, 4 * MIB if size == MIB else size, size):
-                write_dontcache(fd, offset + place, bytes(size))
-            each()
-        number = os.fstat(fd).st_rdev
-        name = f"{os.major(number)}:{os.minor(number)} "
-        [line] = [line for line in (DEBUGFS / "adaptive/wbs").read_text().splitlines() if line.startswith(name)]
-        return int(line.split()[1])
-
     with adaptive(least_ms=20), null_block(TIMER) as disk, opened(disk.device) as fd:
 
-        def written() -> None:
+        def delay() -> int:
             until(lambda: left_of(fd) == 0, 30, "pages stay")
+            name = name_of(fd, ":")
+            wbs = (DEBUGFS / "adaptive/wbs").read_text().splitlines()
+            [wb] = [line.split() for line in wbs if line.startswith(f"{name} ")]
+            return int(wb[1])
 
-        large, small = delay_after(fd, MIB, lambda: None), delay_after(fd, PAGE, written)
+        for offset in range(0, 64 * MIB, MIB):
+            write_dontcache(fd, offset, bytes(MIB))
+        large = delay()
+        for offset in range(0, 16 * MIB, MIB):
+            write_dontcache(fd, offset, bytes(PAGE))
+            small = delay()
     assert large < 200 == small, f"{large} ms after large writes, {small} ms after small ones"
 
 
