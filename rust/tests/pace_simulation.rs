@@ -15,6 +15,8 @@ mod flusher;
 mod load;
 #[path = "pace/machine.rs"]
 mod machine;
+#[path = "pace/measured.rs"]
+mod measured;
 #[path = "pace/table.rs"]
 mod table;
 #[path = "pace/wb.rs"]
@@ -114,7 +116,7 @@ fn writers_get_whole_requests() {
         for drive in DRIVES {
             let is = |policy| run(load, policy, drive).each_write;
             let share = is(Policy::Adaptive(BOUNDS, 1.0)) / is(Policy::Buffered);
-            assert!(share >= 0.93, "{}: {share}", load.name);
+            assert!(share >= 0.92, "{}: {share}", load.name);
         }
     }
 }
@@ -128,23 +130,58 @@ fn a_burst_is_not_taken_for_what_a_drive_can_do() {
     let is = |policy| run(random, policy, BURSTING);
     let (adaptive, buffered) = (is(Policy::Adaptive(BOUNDS, 1.0)), is(Policy::Buffered));
     let share = adaptive.each_write / buffered.each_write;
-    assert!(share >= 0.94, "{share}");
+    assert!(share >= 0.97, "{share}");
     let share = adaptive.to_durable / buffered.to_durable;
-    assert!(share >= 1.015, "{share}");
+    assert!(share >= 1.0, "{share}");
+}
+
+/// Or there would be nothing to learn from it.
+#[test]
+fn the_guest_agrees() {
+    let mut wrong = Vec::new();
+    for (name, scenario, drive) in measured::LOADS {
+        let loads = loads();
+        let load = loads.iter().find(|load| load.name == name).unwrap();
+        let is = |policy| run(load, policy, drive);
+        let (adaptive, buffered) = (is(Policy::Adaptive(BOUNDS, 1.0)), is(Policy::Buffered));
+        let guest = measured::ratios(scenario);
+        for (what, share, measured) in [
+            (
+                "MiB/s to durable",
+                adaptive.to_durable / buffered.to_durable,
+                guest.to_durable,
+            ),
+            (
+                "KiB a write",
+                adaptive.each_write / buffered.each_write,
+                guest.each_write,
+            ),
+        ] {
+            if !(0.8..=1.2).contains(&(share / measured)) {
+                wrong.push(format!(
+                    "{name}: {share:.2} {what}, {measured} in the guest"
+                ));
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0], "beside buffered");
 }
 
 /// It is worth nothing to be told that all is well by who would say so of anything.
 #[test]
 fn an_immediate_kick_is_complained_of() {
     let all = all_complaints(Policy::Kick);
-    for load in ["4 KiB", "append", "paced", "trickle", "new files"] {
+    // Where others want the only CPU, too, the flusher comes late, and finds more.
+    for load in ["4 KiB", "paced", "trickle", "16 paced"] {
         let small = |complaint: &&String| {
             complaint.starts_with(&format!("{load}:")) && complaint.contains("KiB a write")
         };
         assert_eq!(all.iter().filter(small).count(), DRIVES.len(), "{load}");
     }
-    let slow = |complaint: &&String| complaint.contains("to durable");
-    assert!(all.iter().filter(slow).count() >= 4, "{all:#?}");
+    assert!(
+        all.iter().any(|complaint| complaint.contains("to durable")),
+        "{all:#?}"
+    );
 }
 
 /// A policy that gathers for ever is no better.

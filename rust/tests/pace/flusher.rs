@@ -17,8 +17,8 @@ use writeback::round::{
 /// What it takes to wake it and to look at its lists, to begin with an inode, which has to get its
 /// blocks, to submit a page, and to submit a request.
 const WAKE: u64 = 60_000;
-const INODE: u64 = 250_000;
-const SUBMIT_PAGE: u64 = 4_000;
+const INODE: u64 = 150_000;
+const SUBMIT_PAGE: u64 = 6_000;
 const SUBMIT: u64 = 30_000;
 
 /// Pages that are looked up at a time.
@@ -100,14 +100,8 @@ impl Running {
     fn work(&mut self) {
         self.machine.spend(WAKE);
         if self.machine.policy == Policy::Buffered {
-            while self.machine.wb.dirty.get() > BACKGROUND {
-                let Some(file) = self.machine.listed.pop_front() else {
-                    break;
-                };
-                self.write_file(file, CHUNK);
-                self.requeue(file);
-            }
-            return self.unplug();
+            while self.machine.wb.dirty.get() > BACKGROUND && self.write_some() {}
+            return;
         }
         if let Some(asked) = consume(&self.machine.wb) {
             let budget = asked.pages;
@@ -121,6 +115,21 @@ impl Running {
         if let Some(milliseconds) = rest(&self.machine.wb) {
             self.machine.arm(milliseconds);
         }
+    }
+
+    /// Writes a portion of what there is, before it looks whether that is enough. Says whether there
+    /// was anything.
+    fn write_some(&mut self) -> bool {
+        let mut written = 0;
+        while written < CHUNK {
+            let Some(file) = self.machine.listed.pop_front() else {
+                break;
+            };
+            written += self.write_file(file, CHUNK);
+            self.requeue(file);
+        }
+        self.unplug();
+        written > 0
     }
 
     /// Writes all, and waits for it.

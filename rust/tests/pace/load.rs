@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The loads of the benchmark, some of them smaller: what each of their writers does, one step after
-//! the other.
+//! The loads of the benchmark: what each of their writers does, one step after the other. `trickle` and
+//! `16 paced` are none of them.
 
 use super::drive::PAGE;
 use super::wb::MS;
@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 
 /// What a system call costs, and to find the folio of each page or write a new one, and to copy bytes:
 /// from the rates at which writers hand over to the page cache in a guest.
-const CALL: u64 = 18_000;
-const NEW_PAGE: u64 = 12_000;
-const PER_BYTE: u64 = 3;
+const CALL: u64 = 7_000;
+const NEW_PAGE: u64 = 5_000;
+const PER_PAGE: u64 = 6_000;
 
 /// What it costs to make a file, and to close it.
-const CREATE: u64 = 400_000;
+const CREATE: u64 = 150_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
@@ -65,7 +65,7 @@ fn write(file: usize, from: u64, bytes: u64, at: u64) -> Step {
         file,
         at,
         // Of more pages than one, the folios are as large as the write.
-        costs: CALL + new.min(1) * NEW_PAGE + bytes * PER_BYTE,
+        costs: CALL + new.min(1) * NEW_PAGE + bytes * PER_PAGE / PAGE,
     }
 }
 
@@ -120,10 +120,14 @@ fn random(writes: u64, pages: u64) -> Load {
 }
 
 fn new_files(files: usize) -> Load {
-    let steps = (0..files).map(|file| {
-        let mut step = write(file, 0, PAGE << (file % 5), 0);
-        step.costs += CREATE;
-        step
+    let steps = (0..files).flat_map(|file| {
+        let bytes = PAGE << (file % 7);
+        let each = bytes.min(64 << 10);
+        (0..bytes / each).map(move |i| {
+            let mut step = write(file, i * each, each, 0);
+            step.costs += if i == 0 { CREATE } else { 0 };
+            step
+        })
     });
     Load {
         is_packed: true,
@@ -134,14 +138,14 @@ fn new_files(files: usize) -> Load {
 /// All of them. A random load is as dense as the benchmark's.
 pub(crate) fn loads() -> Vec<Load> {
     vec![
-        in_a_row("4 KiB", 1, PAGE, 48 << 20, 0),
-        in_a_row("64 KiB", 1, 64 << 10, 96 << 20, 0),
-        append(4000),
-        in_a_row("paced", 4, PAGE, 8 << 20, MS),
+        in_a_row("4 KiB", 1, PAGE, 96 << 20, 0),
+        in_a_row("64 KiB", 1, 64 << 10, 256 << 20, 0),
+        append(16_000),
+        in_a_row("paced", 4, PAGE, 12 << 20, MS),
         in_a_row("trickle", 1, PAGE, 2 << 20, 4 * MS),
-        random(6144, (104 << 20) / PAGE),
+        random(12_288, (208 << 20) / PAGE),
         in_a_row("16 paced", 16, PAGE, 2 << 20, 2 * MS),
-        in_a_row("32 writers", 32, 64 << 10, 2 << 20, 0),
-        new_files(1500),
+        in_a_row("32 writers", 32, 64 << 10, 6656 << 10, 0),
+        new_files(2000),
     ]
 }

@@ -21,7 +21,7 @@ const TURN: u64 = 50_000;
 
 /// What the drive's interrupt and the drive's emulation take, and to clean or drop a page.
 const COMPLETION: u64 = 60_000;
-const CLEAN_PAGE: u64 = 4_000;
+const CLEAN_PAGE: u64 = 6_000;
 
 /// How long the drive takes to flush its cache.
 const FLUSH: u64 = 100_000;
@@ -30,8 +30,8 @@ const FLUSH: u64 = 100_000;
 const PAUSE: u64 = 10 * MS;
 
 /// Pages of a machine with 1 GB that may be dirty: background writeback begins, and writers pause.
-pub(crate) const BACKGROUND: i64 = 23_000;
-const FREE_RUN: i64 = 34_500;
+pub(crate) const BACKGROUND: i64 = 18_500;
+const FREE_RUN: i64 = 27_750;
 
 /// When the flusher writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
