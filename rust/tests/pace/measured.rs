@@ -35,12 +35,12 @@ pub(crate) struct Ratios {
     pub(crate) each_write: f64,
 }
 
-/// Those of a scenario.
-pub(crate) fn ratios(scenario: &str) -> Ratios {
+/// Those of a scenario on a drive.
+pub(crate) fn ratios(scenario: &str, drive: &str) -> Ratios {
     PAGES
         .iter()
-        .find_map(|(page, heading)| find(section(page, heading), scenario))
-        .unwrap_or_else(|| panic!("no page of results has {scenario}"))
+        .find_map(|(page, heading)| find(section(page, heading), scenario, drive))
+        .unwrap_or_else(|| panic!("no page of results has {scenario} on {drive}"))
 }
 
 fn section<'a>(page: &'a str, heading: &str) -> &'a str {
@@ -49,7 +49,8 @@ fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     &rest[..rest.find("\n## ").unwrap_or(rest.len())]
 }
 
-fn find(section: &str, scenario: &str) -> Option<Ratios> {
+/// A page with one drive has no column for it.
+fn find(section: &str, scenario: &str, drive: &str) -> Option<Ratios> {
     let mut names = Vec::new();
     for line in section.lines().filter(|line| line.starts_with('|')) {
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
@@ -58,7 +59,8 @@ fn find(section: &str, scenario: &str) -> Option<Ratios> {
             continue;
         }
         let cell = |name| Some(cells[names.iter().position(|&is| is == name)?]);
-        if cells[1] == scenario && cell("core") == Some("Rust") {
+        let is = |name, what| cell(name).is_none_or(|cell| cell == what);
+        if cells[1] == scenario && cell("core") == Some("Rust") && is("drive", drive) {
             let number = |name| cell(name)?.split(' ').next()?.parse().ok();
             return Some(Ratios {
                 to_durable: number("ratio to durable")?,
