@@ -11,13 +11,14 @@ import pytest
 from rust_writeback import paths
 from rust_writeback.check import conformance, mutants
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row
+from rust_writeback.check.guest_tests import Counts
 from rust_writeback.errors import Failure
 from rust_writeback.check.mutants import Mutant, NOT_APPLIED, NOT_BUILT, SURVIVED
+from rust_writeback.vm import emulated
 
 FILE = "fs/dontcache_kick.rs"
 MUTANT = Mutant("wakes_nobody", "a kick wakes the flusher", FILE, "wb.wakeup();", "", ("no_lost_kick_x",))
-ROWS = [row.name for row in conformance.find_rows()]
-LISTED = mutants.read(rows=ROWS)
+LISTED = mutants.listed(conformance.find_rows())
 
 ENTRY = """
 [mutants.wakes_nobody]
@@ -41,7 +42,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def read(tmp_path: Path, text: str) -> dict[str, Mutant]:
     (tmp_path / "mutants.toml").write_text(text)
-    return mutants.read(tmp_path / "mutants.toml", ["no_lost_kick_x"])
+    return mutants.read(tmp_path / "mutants.toml", ["no_lost_kick_x"], ["test_x:rests"])
 
 
 def run(results: Mapping[str, Result], mutant: Mutant = MUTANT) -> tuple[list[str], list[str]]:
@@ -95,17 +96,55 @@ def test_what_does_not_build_fails_and_the_next_is_tried() -> None:
     assert len(problems) == 1 and problems[0].startswith("wakes_nobody does not build")
 
 
+@pytest.mark.parametrize(
+    ("counts", "verdict", "why"),
+    [
+        (Counts(3, 2, cases=["others", "rests"]), BROKEN, ""),
+        (Counts(4, 1, cases=["others"]), KEPT, "survived"),
+        (Counts(5), KEPT, "survived"),
+        (Counts(), NOT_RUN, "could not be run"),
+    ],
+)
+def test_a_guest_test_finds_a_mutant_by_the_case_that_is_named(counts: Counts, verdict: str, why: str) -> None:
+    mutant = replace(MUTANT, rows=(), tests=("test_x:rests",))
+    verdicts, problems = run({"test_x:rests": mutants.of_test(counts, "rests")}, mutant)
+    assert verdicts == [verdict]
+    assert [why in problem for problem in problems] == ([True] if why else [])
+
+
+def test_a_guest_test_that_dies_has_found_nothing() -> None:
+    counts = Counts(4, 1, cases=["rests"])
+    counts.fail("test_x on rust: oops")
+    assert mutants.of_test(counts, "rests").verdict == NOT_RUN
+
+
+def test_nothing_is_tried_but_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants.guest_tests, "run_core", lambda core, scripts, *_, **__: Counts(len(scripts)))
+    monkeypatch.setattr(mutants.conformance, "run_rows", lambda *_: pytest.fail("a row was run"))
+    results = mutants.attempt(replace(MUTANT, rows=(), tests=("test_x:rests",)), emulated.Boots())
+    assert {name: result.verdict for name, result in results.items()} == {"test_x:rests": KEPT}
+
+
 def test_mutants_are_chosen_by_their_name_and_by_their_rows() -> None:
     both = replace(MUTANT, rows=("no_lost_kick_x", "no_oops_y"))
     assert mutants.choose([both], ["wakes_*"]) == [both]
     assert mutants.choose([both], ["*_y"]) == [replace(both, rows=("no_oops_y",))]
     assert mutants.choose([both], ["*_z"]) == []
+    tested = replace(both, tests=("test_z:rests",))
+    assert mutants.choose([tested], ["test_*"]) == [replace(tested, rows=())]
 
 
 def test_a_row_that_there_is_not_is_refused(tmp_path: Path) -> None:
     assert list(read(tmp_path, ENTRY)) == ["wakes_nobody"]
     with pytest.raises(Failure, match="no_lost_kick_y, which there is not"):
         read(tmp_path, ENTRY.replace("kick_x", "kick_y"))
+
+
+def test_a_mutant_may_have_guest_tests_that_there_are(tmp_path: Path) -> None:
+    tested = ENTRY.replace('rows = ["no_lost_kick_x"]', 'tests = ["test_x:rests"]')
+    assert read(tmp_path, tested)["wakes_nobody"].finders == ("test_x:rests",)
+    with pytest.raises(Failure, match="tools/guest/tests has no such file:case"):
+        read(tmp_path, tested.replace("rests", "runs"))
 
 
 @pytest.mark.parametrize(
@@ -117,6 +156,10 @@ def test_a_row_that_there_is_not_is_refused(tmp_path: Path) -> None:
         ('replace = ""', 'replace = "wb.wakeup();"'),
         ('find = "wb.wakeup();"', 'find = " "'),
         ('rows = ["no_lost_kick_x"]', "rows = []"),
+        ('rows = ["no_lost_kick_x"]', ""),
+        ('rows = ["no_lost_kick_x"]', "tests = 1"),
+        ('rows = ["no_lost_kick_x"]', 'tests = ["test_x:rests"]\nverdict = "oops"'),
+        ('rows = ["no_lost_kick_x"]', 'tests = ["test_x:rests"]\nwhole = true'),
         ('rows = ["no_lost_kick_x"]', 'rows = ["no_lost_kick_x"]\nverdict = "kept"'),
         ("[mutants.wakes_nobody]", "[mutant.wakes_nobody]"),
         ("[mutants.wakes_nobody]", "[mutants.wakes_nobody"),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,10 @@ class Counts:
     problems: list[str] = field(default_factory=list)
     boots: emulated.Boots = field(default_factory=emulated.Boots, compare=False)
     """The guests that it took."""
+    cases: list[str] = field(default_factory=list, compare=False)
+    """The names of the cases that failed."""
+    untold: int = field(default=0, compare=False)
+    """Of the failures, those that no case told of."""
 
     def add(self, other: Counts) -> None:
         """Take in the counts of another part of the run."""
@@ -55,10 +59,13 @@ class Counts:
         self.skipped += other.skipped
         self.problems += other.problems
         self.boots.add(other.boots)
+        self.cases += other.cases
+        self.untold += other.untold
 
     def fail(self, problem: str) -> None:
         """Count a failure that no case told of."""
         self.failed += 1
+        self.untold += 1
         self.problems.append(problem)
 
 
@@ -72,14 +79,22 @@ def _kunit(module: str) -> Any:
         raise Failure(f"{folder} has no {module}; make the kernel tree with: make kernel") from None
 
 
+def _failed(test: Any) -> Iterator[str]:
+    """The names of the cases below that failed."""
+    if not test.subtests and not test.ok_status():
+        yield test.name
+    for part in test.subtests:
+        yield from _failed(part)
+
+
 def parse(name: str, output: str, status: int, quiet: bool = False) -> Counts:
     """The counts of one script's output and exit status."""
     printer = _kunit("kunit_printer").Printer(print=not quiet, output=sys.stdout)
     test = _kunit("kunit_parser").parse_run_tests(output.splitlines(), printer)
     told = test.counts
-    counts = Counts(told.passed, told.failed + told.crashed, told.skipped)
+    counts = Counts(told.passed, told.failed + told.crashed, told.skipped, cases=[*_failed(test)])
     if counts.failed:
-        counts.problems.append(f"{name}: {counts.failed} cases failed")
+        counts.problems.append(f"{name}: {counts.failed} cases failed: {' '.join(counts.cases)}")
     if not told.total():
         counts.fail(f"{name}: told no test")
     elif told.errors:

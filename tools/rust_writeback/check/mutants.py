@@ -2,21 +2,23 @@
 """make mutants: each row of make conformance that C keeps, against a Rust core that breaks its rule.
 
 A row proves something only if it can fail. A row that is known to break C has failed there; for the
-others tools/mutants.toml has a line of the core to replace. Each replacement is compiled into a kernel
-of its own, which stays warm: the changed file lies above the one in the kernel tree for as long as make
-runs, in a mount namespace that nobody else sees. Neither the work tree nor the kernel tree changes.
+others tools/mutants.toml has a line of the core to replace. Rules that are no promise have guest tests
+that find who breaks them. Each replacement is compiled into a kernel of its own, which stays warm: the
+changed file lies above the one in the kernel tree for as long as make runs, in a mount namespace that
+nobody else sees. Neither the work tree nor the kernel tree changes.
 
-The command fails when a row keeps its promise all the same, when it could not be run, when it comes to
-another end than is said there, and when a mutant does not apply or does not build.
+The command fails when a row keeps its promise or a test passes all the same, when it could not be run,
+when it comes to another end than is said there, and when a mutant does not apply or does not build.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import fnmatch
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,8 +31,9 @@ from ..build import kernel, overlay, wiring
 from ..build.variants import Variant
 from ..errors import Failure, run_main
 from ..vm import emulated, machine
-from . import conformance
+from . import conformance, guest_tests
 from .conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
+from .guest_tests import Counts, options_for
 
 LIST = paths.TOOLS / "mutants.toml"
 KERNEL = Variant(copy="mutants")
@@ -46,17 +49,25 @@ SURVIVED, NOT_APPLIED, NOT_BUILT = "survived", "does not apply", "does not build
 
 @dataclass(frozen=True)
 class Mutant:
-    """A line of the core to replace, the rule that this breaks, and the rows that have to find it."""
+    """A line of the core to replace, the rule that this breaks, and what has to find it."""
 
     name: str
     rule: str
     file: str
     find: str
     replace: str
-    rows: tuple[str, ...]
+    rows: tuple[str, ...] = ()
+    """of make conformance"""
+    tests: tuple[str, ...] = ()
+    """of the guest: file:case, without .py. The case has to fail"""
     verdict: str = BROKEN
     whole: bool = False
     """Do the rows need all of their time? They have less as a rule, as in make test."""
+
+    @property
+    def finders(self) -> tuple[str, ...]:
+        """All that has to find it."""
+        return self.rows + self.tests
 
     def place(self) -> str:
         """Where its file is in the kernel tree: one of ours, or one of the kernel's with hooks of ours."""
@@ -74,12 +85,12 @@ class Mutant:
         return content.replace(self.find, self.replace)
 
 
-KEYS = {"rule": str, "file": str, "find": str, "replace": str, "rows": list}
-MORE = {"verdict": str, "whole": bool}
+KEYS = {"rule": str, "file": str, "find": str, "replace": str}
+MORE = {"rows": list, "tests": list, "verdict": str, "whole": bool}
 
 
-def read(path: Path = LIST, rows: Sequence[str] = ()) -> dict[str, Mutant]:
-    """The list by its names, checked; it may name these rows."""
+def read(path: Path = LIST, rows: Sequence[str] = (), tests: Sequence[str] = ()) -> dict[str, Mutant]:
+    """The list by its names, checked; it may name these rows and guest tests."""
     try:
         document = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
@@ -93,7 +104,23 @@ def read(path: Path = LIST, rows: Sequence[str] = ()) -> dict[str, Mutant]:
                 raise Failure(
                     f"{path.name}: {mutant.name} names the row {row}, which there is not; make conformance ARGS=--list"
                 )
+        for test in mutant.tests:
+            if test not in tests:
+                raise Failure(f"{path.name}: {mutant.name} names {test}; tools/guest/tests has no such file:case")
     return mutants
+
+
+def listed(rows: Iterable[Row]) -> dict[str, Mutant]:
+    """All that there are, which these rows and the guest tests have to find."""
+    return read(rows=[row.name for row in rows], tests=[*_cases()])
+
+
+def _cases() -> Iterator[str]:
+    """All guest tests."""
+    for script in guest_tests.find_scripts([]):
+        for part in ast.parse(script.read_text()).body:
+            if isinstance(part, ast.FunctionDef):
+                yield f"{script.stem}:{part.name}"
 
 
 def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
@@ -103,9 +130,12 @@ def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
             raise Failure(f"{where}: {name} has {key} = {value!r}; there are {', '.join(kinds)}")
     if missing := KEYS.keys() - entry.keys():
         raise Failure(f"{where}: {name} has no {', '.join(sorted(missing))}")
-    mutant = Mutant(name, **{**entry, "rows": tuple(entry["rows"])})  # type: ignore[arg-type]
-    if not mutant.rows or not mutant.find.strip() or mutant.find == mutant.replace:
-        raise Failure(f"{where}: {name} finds nothing, changes nothing, or has no row")
+    finders = {kind: tuple(entry.get(kind, ())) for kind in ("rows", "tests")}  # type: ignore[arg-type]
+    mutant = Mutant(name, **{**entry, **finders})  # type: ignore[arg-type]
+    if not mutant.finders or not mutant.find.strip() or mutant.find == mutant.replace:
+        raise Failure(f"{where}: {name} finds nothing, changes nothing, or has no row and no test")
+    if mutant.tests and (mutant.verdict != BROKEN or mutant.whole):
+        raise Failure(f"{where}: {name} has tests, whose cases fail: no verdict and no whole")
     if mutant.verdict not in VERDICTS:
         raise Failure(f"{where}: {name} has verdict = {mutant.verdict!r}; there are {', '.join(VERDICTS)}")
     return mutant
@@ -118,16 +148,18 @@ def uncovered(rows: Sequence[Row], mutants: Iterable[Mutant]) -> list[str]:
 
 
 def choose(mutants: Iterable[Mutant], patterns: Sequence[str]) -> list[Mutant]:
-    """The mutants whose name matches a pattern, and of the others those rows that do."""
+    """The mutants whose name matches a pattern, and of the others those rows and tests that do."""
 
     def matches(name: str) -> bool:
         return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
     found = [
-        mutant if matches(mutant.name) else replace(mutant, rows=tuple(filter(matches, mutant.rows)))
+        mutant
+        if matches(mutant.name)
+        else replace(mutant, rows=tuple(filter(matches, mutant.rows)), tests=tuple(filter(matches, mutant.tests)))
         for mutant in mutants
     ]
-    return [mutant for mutant in found if mutant.rows]
+    return [mutant for mutant in found if mutant.finders]
 
 
 def lay(mutant: Mutant, above: Path = ABOVE, tree: Path = paths.LINUX) -> list[tuple[Path, Path]]:
@@ -155,10 +187,23 @@ def build(mutant: Mutant, tree: str) -> None:
         kernel.build(steps.digest(tree, *(path for path, _ in pairs)), KERNEL, inside)
 
 
-def try_rows(mutant: Mutant, boots: emulated.Boots) -> dict[str, Result]:
-    """What its rows say on the mutant, each in a guest of its own."""
+def of_test(counts: Counts, case: str) -> Result:
+    """What came of the case of a guest test. To die, or to make the kernel warn, is not to have found the mutant."""
+    result = conformance.of_counts(counts)
+    if counts.untold or result.verdict == NOT_RUN:
+        return replace(result, verdict=NOT_RUN)
+    return replace(result, verdict=BROKEN if case in counts.cases else KEPT)
+
+
+def attempt(mutant: Mutant, boots: emulated.Boots) -> dict[str, Result]:
+    """What its rows and tests say on the mutant, each in a guest of its own."""
     results: dict[str, Result] = {}
-    for row in conformance.find_rows(mutant.rows):
+    for test in mutant.tests:
+        script, case = test.split(":")
+        counts = guest_tests.run_core("rust", [guest_tests.TESTS / f"{script}.py"], options_for(KERNEL), quiet=True)
+        boots.add(counts.boots)
+        results[test] = of_test(counts, case)
+    for row in conformance.find_rows(mutant.rows) if mutant.rows else ():
         try:
             results |= conformance.run_rows("rust", [row], not mutant.whole, {}, boots, KERNEL)
         except Failure as failure:
@@ -176,18 +221,18 @@ def judge(mutant: Mutant, result: Result) -> str:
 
 
 Line = tuple[Mutant, str, Result]
-"""A mutant, a row, and what that said."""
+"""A mutant, a row or a test, and what that said."""
 
 
 def run(
-    mutants: Sequence[Mutant], make: Callable[[Mutant], None], attempt: Callable[[Mutant], Mapping[str, Result]]
+    mutants: Sequence[Mutant], make: Callable[[Mutant], None], told_by: Callable[[Mutant], Mapping[str, Result]]
 ) -> tuple[list[Line], list[str]]:
-    """Make each mutant and try its rows: the lines of the table, and what was wrong."""
+    """Make each mutant and have it found: the lines of the table, and what was wrong."""
     lines: list[Line] = []
     problems: list[str] = []
 
     def failed(mutant: Mutant, what: str, why: object) -> None:
-        lines.extend((mutant, row, Result(what, "")) for row in mutant.rows)
+        lines.extend((mutant, name, Result(what, "")) for name in mutant.finders)
         problems.append(f"{mutant.name} {what}: {why}")
 
     for mutant in mutants:
@@ -201,39 +246,39 @@ def run(
         except Failure as failure:
             failed(mutant, NOT_BUILT, failure)
             continue
-        results = attempt(mutant)
-        for row in mutant.rows:
-            result = results.get(row, Result(NOT_RUN, "nothing was told of it"))
-            lines.append((mutant, row, result))
+        results = told_by(mutant)
+        for name in mutant.finders:
+            result = results.get(name, Result(NOT_RUN, "nothing was told of it"))
+            lines.append((mutant, name, result))
             if wrong := judge(mutant, result):
-                problems.append(f"{mutant.name}: {row} {wrong}: {result.figures}")
+                problems.append(f"{mutant.name}: {name} {wrong}: {result.figures}")
     return lines, problems
 
 
 def show(console: Console, lines: Sequence[Line]) -> None:
     """Print the table."""
     shown = Table(box=box.SIMPLE_HEAD, show_lines=True)
-    for heading in ("mutant", "rule", "row", "said"):
+    for heading in ("mutant", "rule", "row or test", "said"):
         shown.add_column(heading)
-    for mutant, row, result in lines:
+    for mutant, name, result in lines:
         said = f"{result.verdict}: {result.figures}" if result.figures else result.verdict
-        shown.add_row(mutant.name, mutant.rule, row, said, style="bold red" if judge(mutant, result) else None)
+        shown.add_row(mutant.name, mutant.rule, name, said, style="bold red" if judge(mutant, result) else None)
     console.print(shown)
 
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants or rows like walk_* only")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants, rows or tests like walk_* only")
     parser.add_argument("--list", action="store_true", help="say what mutants there are")
     options = parser.parse_args(arguments)
     rows = conformance.find_rows()
-    listed = read(rows=[row.name for row in rows])
+    every = listed(rows)
     wanted = options.only or ["*"]
-    mutants = choose(listed.values(), wanted)
+    mutants = choose(every.values(), wanted)
     if options.list:
         for mutant in mutants:
-            print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.rows)}")
+            print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.finders)}")
         return 0
     if not mutants:
         raise Failure(f"no mutant matches {' '.join(wanted)}; --list has them all")
@@ -242,9 +287,9 @@ def main(arguments: list[str]) -> int:
         tree = kernel.prepare()
         kernel.configure(tree, KERNEL)
     boots = emulated.Boots()
-    lines, problems = run(mutants, lambda mutant: build(mutant, tree), lambda mutant: try_rows(mutant, boots))
+    lines, problems = run(mutants, lambda mutant: build(mutant, tree), lambda mutant: attempt(mutant, boots))
     if not options.only:
-        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, listed.values())]
+        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, every.values())]
     show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), lines)
     for problem in problems:
         print(f"failed: {problem}", flush=True)

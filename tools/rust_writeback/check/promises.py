@@ -28,9 +28,10 @@ Rust core breaks a promise, and where a row could not be run on either core. Of 
 to break C has to, or it proves nothing. `make test` runs the scripts on the Rust core, those of luck for less time.
 
 `make mutants` shows that the rows can fail: those that C does not break run on a Rust core in which one line is wrong.
-`tools/mutants.toml` has the lines, the rule that each breaks, and the rows that have to find it. A row that finds
-nothing fails the command, and so does a line that no longer is where it was, or does not compile. `ARGS='--only
-walk_*'` tries some of them, in a minute or two each; the first kernel takes as long as any.
+`tools/mutants.toml` has the lines, the rule that each breaks, and the rows that have to find it; or, where a rule is
+no promise but how one is kept, the guest tests. What finds nothing fails the command, and so does a line that no longer
+is where it was, or does not compile. `ARGS='--only walk_*'` tries some of them, in a minute or two each; the first
+kernel takes as long as any.
 
 [What either core does of them](../../results/conformance.md). This page is made of the scripts' own words:
 `{COMMAND}`.
@@ -58,7 +59,7 @@ def page(rows: Sequence[Row], listed: Sequence[Mutant]) -> str:
 def current() -> str:
     """The page as it has to be now."""
     rows = conformance.find_rows()
-    return page(rows, [*mutants.read(rows=[row.name for row in rows]).values()])
+    return page(rows, [*mutants.listed(rows).values()])
 
 
 if __name__ == "__main__":
