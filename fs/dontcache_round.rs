@@ -223,8 +223,8 @@ pub unsafe extern "C" fn rust_dontcache_switched(
 /// # Safety
 ///
 /// `mapping` must point at the page cache of an inode, neither freed during the call, and `wb` at
-/// the live wb of that inode. The caller must hold its `list_lock`, and not the lock of the page
-/// cache.
+/// the live wb of that inode. The caller must hold its `list_lock` and the lock of the inode, and
+/// not the lock of the page cache.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_keeps(
     mapping: *mut bindings::address_space,

@@ -39,6 +39,7 @@ use crate::{
     },
     types::NotThreadSafe,
     wb_pace::{
+        bounds,
         DiskWrites,
         WbPace,
         PORTION, //
@@ -59,6 +60,7 @@ use crate::{
     }, //
 };
 use core::{
+    iter::successors,
     mem::MaybeUninit,
     ops::Deref,
     ptr, //
@@ -68,6 +70,9 @@ use core::{
 const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
     | bindings::inode_state_flags_enum_I_DIRTY_DATASYNC
     | bindings::inode_state_flags_enum_I_DIRTY_PAGES;
+
+/// Work of the flusher has taken the inode from its list.
+const QUEUED: u32 = bindings::inode_state_flags_enum_I_SYNC_QUEUED;
 
 /// What C traces a round with.
 type Reason = bindings::wb_reason;
@@ -407,6 +412,13 @@ fn pages_of(inode: &Inode) -> &AddressSpace {
     unsafe { AddressSpace::from_raw(&raw mut (*inode.as_raw()).i_data) }
 }
 
+/// The flags of an inode, whose lock is held.
+#[inline]
+fn state_of(inode: &Inode) -> u32 {
+    // SAFETY: The inode is live. Without its lock they would be of no worth, but one word.
+    unsafe { bindings::inode_state_read(inode.as_raw()) }
+}
+
 #[inline]
 fn dirtied_when(inode: &Inode) -> Jiffies {
     // SAFETY: The inode is live; who writes the field holds the lock of the lists it is in.
@@ -500,9 +512,9 @@ impl Lists<'_> {
         unsafe {
             bindings::spin_lock(&raw mut (*raw).i_lock);
             if queued {
-                bindings::inode_state_set(raw, bindings::inode_state_flags_enum_I_SYNC_QUEUED);
+                bindings::inode_state_set(raw, QUEUED);
             } else {
-                bindings::inode_state_clear(raw, bindings::inode_state_flags_enum_I_SYNC_QUEUED);
+                bindings::inode_state_clear(raw, QUEUED);
             }
             bindings::spin_unlock(&raw mut (*raw).i_lock);
         }
@@ -536,6 +548,14 @@ impl Lists<'_> {
         moved
     }
 
+    /// How many inodes wait for a round, `most` of them.
+    fn waiting(&self, most: usize) -> usize {
+        let behind = |link: &Link| self.behind(List::Dontcache, *link);
+        successors(self.first(List::Dontcache), behind)
+            .take(most)
+            .count()
+    }
+
     /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its
     /// page cache may be locked.
     pub fn adopt(&self, inode: &Inode) {
@@ -549,11 +569,12 @@ impl Lists<'_> {
         }
     }
 
-    /// Whether the inode of `cache`, which gets into another of these lists, belongs into
-    /// `b_dontcache`: a round will find it there.
+    /// Whether the inode of `cache`, which gets into another of these lists, and whose lock is held,
+    /// belongs into `b_dontcache`: a round will find it there.
     pub fn keep(&self, cache: &AddressSpace) -> bool {
         let keeps = cache.keep_dontcache_listed();
-        if keeps {
+        // What comes back from a queue was counted before.
+        if keeps && state_of(cache.host()) & QUEUED == 0 {
             WbPace::of(self.wb).add_inode();
         }
         keeps
@@ -574,11 +595,10 @@ impl Lists<'_> {
             // Who is about to put it into a list, or has it, will see that it may have.
             pages.mark_dontcache_listed();
             WbPace::of(self.wb).add_inode();
-            // SAFETY: The inode is live, and its lock is held.
-            let state = unsafe { bindings::inode_state_read(raw) };
+            let state = state_of(inode);
             let is = |flags| state & flags != 0;
             match self.find(inode) {
-                Some(link) if is(bindings::inode_state_flags_enum_I_SYNC_QUEUED) => {
+                Some(link) if is(QUEUED) => {
                     let list = if WbPace::of(self.wb).is_writing() {
                         List::MoreIo
                     } else {
@@ -727,5 +747,8 @@ impl round::Lists for FlusherLists<'_> {
         self.next = None;
         self.first_sure = None;
         self.lists.move_all(List::Io, List::Dontcache);
+        // Those that are in the queue again count, as if each had just come.
+        let waiting = self.lists.waiting(bounds().most_inodes());
+        WbPace::of(self.lists.0.wb).set_inodes(waiting as u32);
     }
 }

@@ -198,11 +198,9 @@ impl<'a> WbPace<'a> {
         let bounds = bounds();
         let pace = Pace::new(&bounds);
         self.fields().delay.store(pace.delay_ms, Relaxed);
-        let at = KickAt {
-            pages: bounds.least_pages,
-            most: bounds.most_pages,
-        };
-        self.set_kick_at(at, 0, 0);
+        self.fields().kick_at.store(bounds.least_pages, Relaxed);
+        self.fields().kick_at_most.store(bounds.most_pages, Relaxed);
+        self.shared_kick_at().store(bounds.least_pages, Relaxed);
         // Nobody has to wait for the next one.
         let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
         self.fields().served.store(long_ago, Relaxed);
@@ -218,7 +216,6 @@ impl<'a> WbPace<'a> {
     fn set_kick_at(self, at: KickAt, uncounted: i64, found: i64) {
         self.fields().kick_at.store(at.pages, Relaxed);
         self.fields().kick_at_most.store(at.most, Relaxed);
-        self.fields().inodes.store(0, Relaxed);
         self.set_uncounted(uncounted, found);
     }
 
@@ -281,9 +278,13 @@ impl<'a> WbPace<'a> {
             .unwrap_or(Why::Size)
     }
 
-    /// One more inode has pages that wait. Under the lock of the wb's lists.
+    /// One more inode waits for a round. Under the lock of the wb's lists.
     pub(crate) fn add_inode(self) {
-        let inodes = self.fields().inodes.load(Relaxed).saturating_add(1);
+        self.set_inodes(self.fields().inodes.load(Relaxed).saturating_add(1));
+    }
+
+    /// So many do. Under the lock of the wb's lists.
+    pub(crate) fn set_inodes(self, inodes: u32) {
         self.fields().inodes.store(inodes, Relaxed);
         self.publish();
     }

@@ -50,6 +50,9 @@ pub const BUSY_MS: u64 = 50;
 /// estimate, while the delay is the shortest.
 pub const BANDWIDTH_MS: i64 = 32;
 
+/// Inodes beyond these are not counted, whatever the bounds are, for the lists are locked meanwhile.
+const COUNTED: usize = 255;
+
 /// What a wb's pace is kept within, for the whole system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -57,8 +60,8 @@ pub struct Bounds {
     pub least_pages: i64,
     /// ... and at most.
     pub most_pages: i64,
-    /// ... and, within the most, for each inode that was written to since the last round: or many
-    /// writers would each have few pages in it.
+    /// ... and, within the most, for each inode that waits for a round: or many writers would each
+    /// have few pages in it.
     pub inode_pages: i64,
     /// The delay is never shorter than this.
     pub least_delay_ms: u32,
@@ -90,6 +93,12 @@ impl Bounds {
             least_delay_ms: 200,
             most_delay_ms: 200,
         }
+    }
+
+    /// How many inodes need be counted: with more of them no more is to gather.
+    pub fn most_inodes(&self) -> usize {
+        let inodes = self.most_pages.checked_div(self.inode_pages).unwrap_or(0);
+        usize::try_from(inodes).unwrap_or(0).min(COUNTED) + 1
     }
 
     /// Whether a wb can be kept within them, with pages of `1 << page_shift` bytes.
@@ -147,7 +156,7 @@ pub struct KickAt {
 }
 
 impl KickAt {
-    /// With so many inodes that were written to since the last round.
+    /// With so many inodes that wait for a round.
     pub fn with_inodes(self, bounds: &Bounds, inodes: u32) -> i64 {
         let pages = bounds.inode_pages.saturating_mul(inodes.into());
         pages.min(self.most).max(self.pages)
@@ -702,6 +711,26 @@ mod tests {
             ..pace
         };
         assert_eq!(most.after_idling(), most);
+    }
+
+    #[test]
+    fn no_more_inodes_are_counted_than_make_a_difference() {
+        assert_eq!(super::BOUNDS.most_inodes(), 5);
+        let bounds = |inode_pages| Bounds {
+            inode_pages,
+            ..BOUNDS
+        };
+        assert_eq!(bounds(0).most_inodes(), 1);
+        assert_eq!(bounds(1).most_inodes(), 256);
+        for inode_pages in [8, 100, 256, 2048] {
+            let bounds = bounds(inode_pages);
+            let at = waits(100).kick_at(&bounds, 0, BACKGROUND);
+            let most = bounds.most_inodes() as u32;
+            assert_eq!(
+                at.with_inodes(&bounds, most),
+                at.with_inodes(&bounds, u32::MAX)
+            );
+        }
     }
 
     #[test]

@@ -163,7 +163,8 @@ pub trait Lists {
     /// the end of the list where it belongs.
     fn write(&mut self, portion: Portion) -> Written;
 
-    /// Puts what is queued and was not reached back to the front, in its order.
+    /// Puts what is queued and was not reached back to the front, in its order, and counts the inodes
+    /// that wait now.
     fn unqueue(&mut self);
 }
 
@@ -357,8 +358,8 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
                 // Where the portion is used up an inode may have more.
                 passes += usize::from(written.all && !queued.more && done < pages);
             }
-            lists.unqueue();
         }
+        lists.unqueue();
         drop(lists);
 
         fruitless = if progress { 0 } else { fruitless + 1 };

@@ -316,6 +316,7 @@ impl Lists for &mut Running {
         while let Some(file) = self.io.pop_back() {
             self.machine.listed.push_front(file);
         }
+        self.machine.count_inodes();
         self.update_queue();
     }
 }

@@ -312,6 +312,12 @@ impl Machine {
         self.publish();
     }
 
+    /// Once some were written, those count that wait.
+    pub(crate) fn count_inodes(&mut self) {
+        self.inodes = self.listed.len() as u32;
+        self.publish();
+    }
+
     /// Has the flusher run in so many milliseconds, if not earlier.
     pub(crate) fn arm(&mut self, milliseconds: u32) {
         let at = self.now() + u64::from(milliseconds) * MS;
@@ -339,7 +345,6 @@ impl Machine {
         self.kick_at = self
             .pace
             .kick_at(&bounds, self.bandwidth, BACKGROUND as u64);
-        self.inodes = 0;
         self.found = asked.pages;
         self.publish();
     }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What gathers begins a round when it is enough, for one file and for several, and not before; what is less waits."""
+"""What gathers, be it while a round runs, begins one when it is enough: in a file, in several; less waits."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, file_system, left_of, opened, write_dontcache
@@ -19,32 +21,69 @@ BOUNDS = {
     "most_ms": DELAY * 1000, "least_ms": DELAY * 1000, "most_kib": 32 << 10, "least_kib": 16 << 10, "inode_kib": 8 << 10,
 }  # fmt: skip
 """The least is enough on a drive as slow as this. What a CPU has not added to the sum yet, 2 MiB at most, is little."""
-BEGINS = (
-    ("12 MiB of a file", 1, 12 * MIB, False),
-    ("20 MiB of a file", 1, 20 * MIB, True),
-    ("20 MiB of 4 files", 4, 20 * MIB, False),
-    ("36 MiB of 4 files", 4, 36 * MIB, True),
-)
+MEANWHILE = 18 * MIB
+"""What comes while a round runs is enough, too, but not besides what that is still to write."""
 PIECE = 64 << 10
 
 
-def begun(root: Path, number: int, size: int) -> bool:
-    """Whether a round begins before the delay is over, when so much is written to so many files, one after the other."""
+def write(fd: int, offset: int, size: int) -> None:
+    for place in range(offset, offset + size, PIECE):
+        write_dontcache(fd, place, bytes(PIECE))
+
+
+def first_round(fd: int) -> None:
+    """A wb knows what is enough, and that its drive gets large writes, from then on."""
+    write(fd, 0, MIB)
+    tried(waited(lambda: left_of(fd) == 0, PATIENCE), "a first round")
+
+
+def begins(files: Sequence[int], size: int) -> bool:
+    """Whether a round begins soon for what was just written to the files, so much together."""
+
+    def left() -> int:
+        return sum(left_of(fd) for fd in files)
+
+    took = waited(lambda: left() <= size * 3 // 4 // PAGE, BOUND)
+    tried(took is not None or left() == size // PAGE, "a round that wrote enough to be seen")
+    return took is not None
+
+
+@contextlib.contextmanager
+def before_delay() -> Iterator[None]:
+    """No page has waited for long enough when the body ends."""
+    begin = time.monotonic()
+    yield
+    tried(time.monotonic() - begin < DELAY, "all of it before the delay is over")
+
+
+def begun_by_files(root: Path, number: int, size: int) -> bool:
+    """The same for so many files, one after the other."""
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(opened(root / str(each))) for each in range(number)]
+        first_round(files[0])
+        with before_delay():
+            for fd in files:
+                write(fd, 0, size // number)
+            return begins(files, size)
 
-        def left() -> int:
-            return sum(left_of(fd) for fd in files)
 
-        # A wb knows what is enough from its first round on.
-        write_dontcache(files[0], 0, bytes(PAGE))
-        tried(waited(lambda: left() == 0, PATIENCE), "a first round")
-        for fd in files:
-            for offset in range(0, size // number, PIECE):
-                write_dontcache(fd, offset, bytes(PIECE))
-        took = waited(lambda: left() <= size * 3 // 4 // PAGE, BOUND)
-        tried(took is not None or left() == size // PAGE, "a round that wrote enough to be seen")
-    return took is not None
+BEGINS = (
+    ("12 MiB of a file", begun_by_files, 1, 12 * MIB, False),
+    ("20 MiB of a file", begun_by_files, 1, 20 * MIB, True),
+    ("20 MiB of 4 files", begun_by_files, 4, 20 * MIB, False),
+    ("36 MiB of 4 files", begun_by_files, 4, 36 * MIB, True),
+)
+
+
+def goes_on(root: Path) -> bool:
+    """Whether a round is followed by one for what has come while it ran, though nobody writes any more."""
+    with opened(root / "file") as fd:
+        first_round(fd)
+        write(fd, 0, 20 * MIB)
+        tried(waited(lambda: left_of(fd) <= 12 * MIB // PAGE, BOUND), "a round that is half done")
+        write(fd, 20 * MIB, MEANWHILE)
+        tried(left_of(fd) > MEANWHILE // PAGE, "a round that runs")
+        return waited(lambda: left_of(fd) <= MEANWHILE * 3 // 4 // PAGE, BOUND) is not None
 
 
 def gathered() -> Verdict:
@@ -54,11 +93,15 @@ def gathered() -> Verdict:
     os.sched_setaffinity(0, {0})
     try:
         with never_periodic(), never_many(), adaptive(**BOUNDS):
-            for what, number, size, enough in BEGINS:
+            for what, begun, number, size, enough in BEGINS:
                 with slow_drive() as disk, file_system("xfs", disk.device) as root:
-                    begins = begun(root, number, size)
-                kept &= begins == enough
-                figures.append(f"{what}: {'a round' if begins else 'no round'}")
+                    has_begun = begun(root, number, size)
+                kept &= has_begun == enough
+                figures.append(f"{what}: {'a round' if has_begun else 'no round'}")
+            with slow_drive() as disk, file_system("xfs", disk.device) as root:
+                followed = goes_on(root)
+            kept &= followed
+            figures.append(f"{MEANWHILE // MIB} MiB beside a round: {'another one' if followed else 'no other one'}")
     finally:
         os.sched_setaffinity(0, everywhere)
     return Verdict(kept, "; ".join(figures))
