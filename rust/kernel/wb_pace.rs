@@ -45,7 +45,8 @@ use crate::{
             KickAt,
             Pace,
             Progress,
-            Room, //
+            Room,
+            Share, //
         },
         round::{
             chunk,
@@ -231,11 +232,40 @@ impl<'a> WbPace<'a> {
             most: self.fields().kick_at_most.load(Relaxed),
         };
         let inodes = self.fields().inodes.load(Relaxed);
-        let common = at
-            .with_inodes(&bounds(), inodes)
+        let common = self
+            .share()
+            .of(at.with_inodes(&bounds(), inodes), self.request())
             .saturating_add(self.fields().found.load(Relaxed))
             .saturating_sub(self.fields().uncounted.load(Relaxed));
         self.shared_kick_at().store(common, Relaxed);
+    }
+
+    /// A large request of its disk, in pages, or what is one elsewhere.
+    fn request(self) -> i64 {
+        match self.fields().request.load(Relaxed) {
+            0 => (request_kib(u64::MAX) / KIB) as i64,
+            pages => pages.into(),
+        }
+    }
+
+    /// What the wb is believed to write, and all of its device that have something dirty.
+    fn share(self) -> Share {
+        let wb = self.0.as_raw();
+        // SAFETY: The wb is live by its type invariants, and keeps its device. Both fields are one
+        // word, which C changes at any time.
+        let (own, all) = unsafe {
+            (
+                (&raw const (*wb).avg_write_bandwidth).read_volatile() as u64,
+                (&raw const (*(*wb).bdi).tot_write_bandwidth.counter).read_volatile() as u64,
+            )
+        };
+        // It is one of them once it has an inode, which may be about to get into a list.
+        let all = if self.0.test(WbState::HasDirtyIo) {
+            all.max(own)
+        } else {
+            all.saturating_add(own)
+        };
+        Share { own, all }
     }
 
     /// From how many dirty dropbehind pages in the common count on a writer kicks the flusher.
@@ -455,11 +485,7 @@ impl<'a> WbPace<'a> {
         pace = pace.after(&bounds, device, asked.why == Why::Size);
         self.fields().delay.store(pace.delay_ms, Relaxed);
         self.fields().average.store(pace.average_kib, Relaxed);
-        // SAFETY: The wb is live by its type invariants; the field is one word, which C changes at
-        // any time.
-        let bandwidth =
-            unsafe { (&raw const (*self.0.as_raw()).avg_write_bandwidth).read_volatile() };
-        let at = pace.kick_at(&bounds, bandwidth as u64, background);
+        let at = pace.kick_at(&bounds, self.share().all, background);
         let counted = self.0.about_dirty();
         if pace.may_be_busy(under_way) {
             self.set_kick_at(at, counted.saturating_neg(), 0);

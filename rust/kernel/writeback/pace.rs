@@ -6,7 +6,8 @@
 //! lets dirty dropbehind pages gather, and a round begins when the first of these holds:
 //!
 //! - there are [`KickAt::pages`] of them: what the device writes in [`BANDWIDTH_MS`], and more, in
-//!   proportion, while the delay is longer than the least;
+//!   proportion, while the delay is longer than the least; or the wb's [`Share`] of that, for the
+//!   device is not to rest while several wbs wait until each has as much;
 //! - the first of them has waited for [`Pace::delay_ms`].
 //!
 //! While a round runs, those that it has found do not count.
@@ -46,8 +47,8 @@ pub const UNSEEN_MS: u32 = (TELLING_US / 1000) as u32;
 /// A device that has more than [`QUEUED_MS`] to do is left alone for no longer than this.
 pub const BUSY_MS: u64 = 50;
 
-/// The pages that are written at once are what the device writes in this time, by the wb's own
-/// estimate, while the delay is the shortest.
+/// The pages that are written at once are what the device writes in this time, by the estimates of
+/// its wbs, while the delay is the shortest.
 pub const BANDWIDTH_MS: i64 = 32;
 
 /// Inodes beyond these are not counted, whatever the bounds are, for the lists are locked meanwhile.
@@ -153,6 +154,44 @@ pub struct KickAt {
     pub pages: i64,
     /// With however many.
     pub most: i64,
+}
+
+/// The part of its device that is a wb's, by what each wb of it that has something dirty is
+/// believed to write, in pages a second.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::pace::Share;
+///
+/// // One of ten wbs of a drive, each of which writes as much as the others.
+/// let tenth = Share { own: 2_500, all: 25_000 };
+/// assert_eq!(tenth.of(2048, 0), 204);
+/// // There are to be two requests of 512 KiB.
+/// assert_eq!(tenth.of(2048, 128), 256);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// What this wb does.
+    pub own: u64,
+    /// What all of them do, this one as well.
+    pub all: u64,
+}
+
+impl Share {
+    /// The wb's part of so many pages, but no less than two requests of `request` pages, if there
+    /// are as many.
+    pub fn of(self, pages: i64, request: i64) -> i64 {
+        u64::try_from(pages)
+            .unwrap_or(0)
+            .saturating_mul(self.own)
+            .checked_div(self.all)
+            .filter(|_| self.own > 0)
+            .and_then(|part| i64::try_from(part).ok())
+            .unwrap_or(pages)
+            .max(request.saturating_mul(2).max(1))
+            .min(pages)
+    }
 }
 
 impl KickAt {
@@ -353,9 +392,9 @@ impl Pace {
         self.is_tiny() && under_way > 0
     }
 
-    /// Where the next kick comes, on a device that writes `bandwidth` pages a second, with
-    /// background writeback from `background` dirty pages on. No more than a quarter of these wait
-    /// for a kick, unless the device is busy: see [`Self::room`].
+    /// Where the next kick comes, if the wb has the device to itself, which writes `bandwidth` pages
+    /// a second, with background writeback from `background` dirty pages on. No more than a quarter
+    /// of these wait for a kick, unless the device is busy: see [`Self::room`].
     pub fn kick_at(self, bounds: &Bounds, bandwidth: u64, background: u64) -> KickAt {
         let pages = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let most = bounds.most_pages.min(pages(background / 4)).max(1);
@@ -711,6 +750,35 @@ mod tests {
             ..pace
         };
         assert_eq!(most.after_idling(), most);
+    }
+
+    #[test]
+    fn wbs_that_share_a_device_gather_together_what_one_would() {
+        let alone = Share {
+            own: 30_000,
+            all: 30_000,
+        };
+        assert_eq!(alone.of(2048, 128), 2048);
+        let quarter = Share {
+            all: 120_000,
+            ..alone
+        };
+        assert_eq!(quarter.of(2048, 128), 512);
+        // Nobody gathers less than two requests, or more than a wb alone.
+        let stale = Share { all: 100, ..alone };
+        assert_eq!(stale.of(2048, 128), 2048);
+        let hundredth = Share { own: 300, ..alone };
+        assert_eq!(hundredth.of(2048, 128), 256);
+        assert_eq!((hundredth.of(100, 128), hundredth.of(1, 0)), (100, 1));
+        // What nobody has seen says nothing.
+        for all in [0, 30_000] {
+            assert_eq!(Share { own: 0, all }.of(2048, 128), 2048);
+        }
+        let most = Share {
+            own: u64::MAX,
+            all: u64::MAX,
+        };
+        assert_eq!(most.of(1, 0), 1);
     }
 
     #[test]

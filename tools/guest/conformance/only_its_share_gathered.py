@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What gathers, be it while a round runs, begins one when it is enough: in a file, in several; less waits."""
+"""What gathers, be it while a round runs, begins one when it is enough: in a file, in several, in cgroups; less waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, file_system, left_of, opened, write_dontcache
+from lib.dontcache import MIB, PAGE, cgroup, file_system, in_cgroup, left_of, opened, write_dontcache
 from lib.knobs import adaptive, never_many, never_periodic
 from lib.row import BOUND, PATIENCE, Verdict, main, tried, waited
 from lib.slow import slow_drive
@@ -67,11 +67,30 @@ def begun_by_files(root: Path, number: int, size: int) -> bool:
             return begins(files, size)
 
 
+def begun_by_cgroups(root: Path, number: int, size: int) -> bool:
+    """The same for so many cgroups, each of which has a file and a wb of its own."""
+
+    def write_new(path: Path) -> None:
+        with opened(path) as fd:
+            write(fd, 0, size // number)
+
+    with contextlib.ExitStack() as stack:
+        paths = [root / str(each) for each in range(number)]
+        groups = [stack.enter_context(cgroup(f"of-{path.name}")) for path in paths]
+        with before_delay():
+            for path, group in zip(paths, groups, strict=True):
+                in_cgroup(group, lambda path=path: write_new(path))  # type: ignore[misc]
+            return begins([stack.enter_context(opened(path)) for path in paths], size)
+
+
 BEGINS = (
     ("12 MiB of a file", begun_by_files, 1, 12 * MIB, False),
     ("20 MiB of a file", begun_by_files, 1, 20 * MIB, True),
     ("20 MiB of 4 files", begun_by_files, 4, 20 * MIB, False),
     ("36 MiB of 4 files", begun_by_files, 4, 36 * MIB, True),
+    ("10 MiB of 10 cgroups", begun_by_cgroups, 10, 10 * MIB, False),
+    ("60 MiB of 10 cgroups", begun_by_cgroups, 10, 60 * MIB, True),
+    ("24 MiB of 2 cgroups", begun_by_cgroups, 2, 24 * MIB, True),
 )
 
 
