@@ -21,8 +21,8 @@ BOUNDS = {
     "most_ms": DELAY * 1000, "least_ms": DELAY * 1000, "most_kib": 32 << 10, "least_kib": 16 << 10, "inode_kib": 8 << 10,
 }  # fmt: skip
 """The least is enough on a drive as slow as this. What a CPU has not added to the sum yet, 2 MiB at most, is little."""
-MEANWHILE = 18 * MIB
-"""What comes while a round runs is enough, too, but not besides what that is still to write."""
+MEANWHILE = ((4 * MIB, False), (18 * MIB, True))
+"""What comes while a round runs, and whether that is enough, too. It is not besides what the round is still to write."""
 PIECE = 64 << 10
 
 
@@ -94,15 +94,17 @@ BEGINS = (
 )
 
 
-def goes_on(root: Path) -> bool:
+def goes_on(root: Path, size: int) -> bool:
     """Whether a round is followed by one for what has come while it ran, though nobody writes any more."""
     with opened(root / "file") as fd:
         first_round(fd)
-        write(fd, 0, 20 * MIB)
-        tried(waited(lambda: left_of(fd) <= 12 * MIB // PAGE, BOUND), "a round that is half done")
-        write(fd, 20 * MIB, MEANWHILE)
-        tried(left_of(fd) > MEANWHILE // PAGE, "a round that runs")
-        return waited(lambda: left_of(fd) <= MEANWHILE * 3 // 4 // PAGE, BOUND) is not None
+        with before_delay():
+            write(fd, 0, 20 * MIB)
+            if waited(lambda: left_of(fd) <= 12 * MIB // PAGE, BOUND) is None:
+                return False
+            write(fd, 20 * MIB, size)
+            tried(left_of(fd) > size // PAGE, "a round that runs")
+            return waited(lambda: left_of(fd) <= size * 3 // 4 // PAGE, BOUND) is not None
 
 
 def gathered() -> Verdict:
@@ -117,10 +119,11 @@ def gathered() -> Verdict:
                     has_begun = begun(root, number, size)
                 kept &= has_begun == enough
                 figures.append(f"{what}: {'a round' if has_begun else 'no round'}")
-            with slow_drive() as disk, file_system("xfs", disk.device) as root:
-                followed = goes_on(root)
-            kept &= followed
-            figures.append(f"{MEANWHILE // MIB} MiB beside a round: {'another one' if followed else 'no other one'}")
+            for size, enough in MEANWHILE:
+                with slow_drive() as disk, file_system("xfs", disk.device) as root:
+                    followed = goes_on(root, size)
+                kept &= followed == enough
+                figures.append(f"{size // MIB} MiB beside a round: {'another one' if followed else 'no other one'}")
     finally:
         os.sched_setaffinity(0, everywhere)
     return Verdict(kept, "; ".join(figures))
