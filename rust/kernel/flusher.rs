@@ -569,8 +569,8 @@ impl Lists<'_> {
         }
     }
 
-    /// Whether the inode of `cache`, which gets into another of these lists, and whose lock is held,
-    /// belongs into `b_dontcache`: a round will find it there.
+    /// Whether the inode of `cache`, which gets into another of these lists, belongs into
+    /// `b_dontcache`: a round will find it there. The inode's lock is held.
     pub fn keep(&self, cache: &AddressSpace) -> bool {
         let keeps = cache.keep_dontcache_listed();
         // What comes back from a queue was counted before.

@@ -51,7 +51,7 @@ pub const BUSY_MS: u64 = 50;
 /// its wbs, while the delay is the shortest.
 pub const BANDWIDTH_MS: i64 = 32;
 
-/// Inodes beyond these are not counted, whatever the bounds are, for the lists are locked meanwhile.
+/// Inodes beyond these are not counted, whatever the bounds are: the lists are locked meanwhile.
 const COUNTED: usize = 255;
 
 /// What a wb's pace is kept within, for the whole system.
@@ -392,9 +392,9 @@ impl Pace {
         self.is_tiny() && under_way > 0
     }
 
-    /// Where the next kick comes, if the wb has the device to itself, which writes `bandwidth` pages
-    /// a second, with background writeback from `background` dirty pages on. No more than a quarter
-    /// of these wait for a kick, unless the device is busy: see [`Self::room`].
+    /// Where the next kick comes, if the wb has the device to itself. That writes `bandwidth` pages
+    /// a second, and background writeback begins at `background` dirty pages. No more than a
+    /// quarter of these wait for a kick, unless the device is busy: see [`Self::room`].
     pub fn kick_at(self, bounds: &Bounds, bandwidth: u64, background: u64) -> KickAt {
         let pages = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let most = bounds.most_pages.min(pages(background / 4)).max(1);

@@ -163,8 +163,8 @@ pub trait Lists {
     /// the end of the list where it belongs.
     fn write(&mut self, portion: Portion) -> Written;
 
-    /// Puts what is queued and was not reached back to the front, in its order, and counts the inodes
-    /// that wait now.
+    /// Puts what is queued and was not reached back to the front, in its order, and counts the
+    /// inodes that wait now.
     fn unqueue(&mut self);
 }
 
