@@ -130,8 +130,8 @@ def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
             raise Failure(f"{where}: {name} has {key} = {value!r}; there are {', '.join(kinds)}")
     if missing := KEYS.keys() - entry.keys():
         raise Failure(f"{where}: {name} has no {', '.join(sorted(missing))}")
-    finders = {kind: tuple(entry.get(kind, ())) for kind in ("rows", "tests")}  # type: ignore[arg-type]
-    mutant = Mutant(name, **{**entry, **finders})  # type: ignore[arg-type]
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    mutant = Mutant(name, **given)  # type: ignore[arg-type]
     if not mutant.finders or not mutant.find.strip() or mutant.find == mutant.replace:
         raise Failure(f"{where}: {name} finds nothing, changes nothing, or has no row and no test")
     if mutant.tests and (mutant.verdict != BROKEN or mutant.whole):
