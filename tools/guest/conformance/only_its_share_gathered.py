@@ -57,7 +57,7 @@ def before_delay() -> Iterator[None]:
 
 
 def begun_by_files(root: Path, number: int, size: int) -> bool:
-    """The same for so many files, one after the other."""
+    """Whether a round begins soon for what is written to so many files, one after the other."""
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(opened(root / str(each))) for each in range(number)]
         first_round(files[0])
@@ -68,7 +68,7 @@ def begun_by_files(root: Path, number: int, size: int) -> bool:
 
 
 def begun_by_cgroups(root: Path, number: int, size: int) -> bool:
-    """The same for so many cgroups, each of which has a file and a wb of its own."""
+    """The same of so many cgroups, each of which has a file and a wb of its own."""
 
     def write_new(path: Path) -> None:
         with opened(path) as fd:
