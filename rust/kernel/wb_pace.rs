@@ -199,6 +199,7 @@ impl<'a> WbPace<'a> {
         let bounds = bounds();
         let pace = Pace::new(&bounds);
         self.fields().delay.store(pace.delay_ms, Relaxed);
+        // It has its share of the device from its first inode on.
         self.fields().kick_at.store(bounds.least_pages, Relaxed);
         self.fields().kick_at_most.store(bounds.most_pages, Relaxed);
         self.shared_kick_at().store(bounds.least_pages, Relaxed);

@@ -135,7 +135,7 @@ fn new_files(files: usize) -> Load {
     }
 }
 
-/// All of them. A random load is as dense as the benchmark's.
+/// All of them.
 pub(crate) fn loads() -> Vec<Load> {
     vec![
         in_a_row("4 KiB", 1, PAGE, 96 << 20, 0),

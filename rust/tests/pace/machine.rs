@@ -395,9 +395,12 @@ impl Machine {
             if first && self.now() - self.served >= u64::from(self.pace.delay_ms) * MS {
                 return Room::Pages(most);
             }
+            // Besides those that there are.
             self.found = 0;
-            let there = self.wb.dirty.get();
-            self.wb.kick_at.set(self.kick_at.pages + there);
+            self.publish();
+            self.wb
+                .kick_at
+                .set(self.wb.kick_at.get() + self.wb.dirty.get());
         }
         room
     }
