@@ -25,9 +25,10 @@ BURST = 0.2
 LATE = 0.005
 """In seconds: what a wait that no task has held up is below."""
 
-ROUNDS = 3
-"""All of them count: it is the middle one that is judged. A busy host holds up a CPU of the guest now and
-then, for buffered writes as well; a worker that waits for the real-time task is late in each round."""
+ROUNDS = 7
+"""All of them count: it is the middle one that is judged. A busy host holds up a CPU of the guest for some
+milliseconds in every other round, for buffered writes as well; a worker that waits for the real-time task is
+late in each round."""
 
 
 def interrupt_cpu() -> int:
@@ -60,17 +61,25 @@ def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
         os.waitpid(child, 0)
 
 
-def longest_wait(fd: int, flags: int) -> float:
-    """The longest fdatasync of many, in seconds, each after an overwrite."""
-    waits = []
-    for number in range(WRITES):
-        start = number * SIZE
-        for offset in range(start, start + PIECES[number % len(PIECES)] * PIECE, PIECE):
-            os.pwritev(fd, [pattern(offset, PIECE)], offset, flags)
-        begin = time.monotonic()
-        os.fdatasync(fd)
-        waits.append(time.monotonic() - begin)
-    return max(waits)
+def wait(fd: int, number: int, flags: int) -> float:
+    """How long fdatasync takes after an overwrite, in seconds."""
+    start = number * SIZE
+    for offset in range(start, start + PIECES[number // 2 % len(PIECES)] * PIECE, PIECE):
+        os.pwritev(fd, [pattern(offset, PIECE)], offset, flags)
+    begin = time.monotonic()
+    os.fdatasync(fd)
+    return time.monotonic() - begin
+
+
+def longest_waits(fd: int) -> tuple[float, float]:
+    """The longest fdatasync of many after DONTCACHE writes, and after buffered ones, in seconds.
+
+    They take turns, so that what holds up the guest holds up both.
+    """
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    waits = [(wait(fd, number + 1, RWF_DONTCACHE), wait(fd, number, 0)) for number in range(0, 2 * WRITES, 2)]
+    dontcache, buffered = map(max, zip(*waits, strict=True))
+    return dontcache, buffered
 
 
 def waits_beside_busy_tasks() -> tuple[float, float]:
@@ -82,18 +91,14 @@ def waits_beside_busy_tasks() -> tuple[float, float]:
     cpu = interrupt_cpu()
     everywhere = os.sched_getaffinity(0)
     with file_system("xfs") as root, opened(root / "file") as fd:
-        os.pwrite(fd, bytes(WRITES * SIZE), 0)
+        os.pwrite(fd, bytes(2 * WRITES * SIZE), 0)
         os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.sched_setaffinity(0, everywhere - {cpu})
         try:
             with busy(cpu, real_time=False), busy(cpu, real_time=True):
                 for _ in range(ROUNDS):
-                    buffered = longest_wait(fd, 0)
-                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-                    dontcache = longest_wait(fd, RWF_DONTCACHE)
-                    rounds.append((dontcache, buffered))
-                    print(f"# longest fdatasync: {told(dontcache, buffered)}", flush=True)
+                    rounds.append(longest_waits(fd))
+                    print(f"# longest fdatasync: {told(*rounds[-1])}", flush=True)
         finally:
             os.sched_setaffinity(0, everywhere)
     dontcache, buffered = (statistics.median(waits) for waits in zip(*rounds, strict=True))
