@@ -198,9 +198,13 @@ def test_reads_of_a_load_that_only_appends_are_told() -> None:
     for line, read in zip(lines[1:-1], (0, 20 << 10, 1 << 20), strict=True):
         line["used_with_sync"] = {**line["used_with_sync"], "device_read": read}
     measurements = results.accept(lines, loads, 1, RUST)
-    again = [replace(m, device=m.device | {"read": m.device["read"] // 2}, pair=2) for m in measurements]
-    said = results.needless_reads([*measurements, *again], [step.load for step in loads])
-    assert said == ["append/xfs/dontcache only appends, and had the drive read up to 20 KiB."]
+    less = [replace(m, device=m.device | {"read": m.device["read"] // 2}) for m in measurements]
+    again, of_c = [replace(m, pair=2) for m in less], [replace(m, variant="c") for m in less]
+    said = results.needless_reads([*measurements, *again, *of_c], [step.load for step in loads])
+    assert said == [
+        "append/xfs/dontcache only appends, and with Rust had the drive read up to 20 KiB.",
+        "append/xfs/dontcache only appends, and with C had the drive read up to 10 KiB.",
+    ]
 
 
 def test_a_sync_that_came_late_is_refused() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import Failure
 from . import catalogue, histogram, jobs
-from .contenders import KERNEL, Variant
+from .contenders import KERNEL, Variant, title
 
 PAGE = 4096
 PERCENTILES = (50.0, 99.0, 99.9)
@@ -185,14 +185,16 @@ def in_order(
 
 def needless_reads(measurements: Sequence[Measurement], loads: Sequence[catalogue.Load]) -> list[str]:
     """What loads that only append have read from the drive, in sentences: it should be nothing."""
-    appending = {(load.scenario.name, load.place, load.mode): 0 for load in loads if load.entry.only_appends}
+    appending = {(load.scenario.name, load.place, load.mode) for load in loads if load.entry.only_appends}
+    most: dict[tuple[str, str], int] = {}
     for m in measurements:
-        key = (m.scenario, m.place, m.mode)
-        if key in appending:
-            appending[key] = max(appending[key], m.device.get("read", 0))
+        load = (m.scenario, m.place, m.mode)
+        if load in appending:
+            key = ("/".join(load), title(m.variant))
+            most[key] = max(most.get(key, 0), m.device.get("read", 0))
     return [
-        f"{'/'.join(key)} only appends, and had the drive read up to {read / 1024:.0f} KiB."
-        for key, read in appending.items()
+        f"{load} only appends, and with {variant} had the drive read up to {read / 1024:.0f} KiB."
+        for (load, variant), read in most.items()
         if read
     ]
 
