@@ -61,10 +61,9 @@ def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
         os.waitpid(child, 0)
 
 
-def wait(fd: int, number: int, flags: int) -> float:
+def wait(fd: int, start: int, size: int, flags: int) -> float:
     """How long fdatasync takes after an overwrite, in seconds."""
-    start = number * SIZE
-    for offset in range(start, start + PIECES[number // 2 % len(PIECES)] * PIECE, PIECE):
+    for offset in range(start, start + size, PIECE):
         os.pwritev(fd, [pattern(offset, PIECE)], offset, flags)
     begin = time.monotonic()
     os.fdatasync(fd)
@@ -77,9 +76,12 @@ def longest_waits(fd: int) -> tuple[float, float]:
     They take turns, so that what holds up the guest holds up both.
     """
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    waits = [(wait(fd, number + 1, RWF_DONTCACHE), wait(fd, number, 0)) for number in range(0, 2 * WRITES, 2)]
-    dontcache, buffered = map(max, zip(*waits, strict=True))
-    return dontcache, buffered
+    dontcache, buffered = [], []
+    for number in range(WRITES):
+        start, size = 2 * number * SIZE, PIECES[number % len(PIECES)] * PIECE
+        buffered.append(wait(fd, start, size, 0))
+        dontcache.append(wait(fd, start + SIZE, size, RWF_DONTCACHE))
+    return max(dontcache), max(buffered)
 
 
 def waits_beside_busy_tasks() -> tuple[float, float]:
