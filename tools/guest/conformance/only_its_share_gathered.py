@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, cgroup, file_system, in_cgroup, left_of, opened, write_dontcache
-from lib.knobs import adaptive, knobs, never_many, never_periodic
+from lib.knobs import adaptive, never_many, never_periodic
 from lib.row import BOUND, PATIENCE, Verdict, main, tried, waited
 from lib.slow import slow_drive
 
@@ -24,8 +24,6 @@ BOUNDS = {
 MEANWHILE = ((4 * MIB, False), (18 * MIB, True))
 """What comes while a round runs, and whether that is enough, too. It is not besides what the round is still to write."""
 PIECE = 64 << 10
-PORTION = 52 * MIB
-"""Background writeback takes as much of a file at once: what a drive writes in half a second that is not known yet."""
 
 
 def write(fd: int, offset: int, size: int) -> None:
@@ -69,26 +67,6 @@ def begun_by_files(root: Path, number: int, size: int) -> bool:
             return begins(files, size)
 
 
-def begun_after_background(root: Path, number: int, size: int) -> bool:
-    """The same of a file after background writeback of another one, which it writes in so many portions or more."""
-
-    def written(left: int) -> None:
-        tried(waited(lambda: left_of(other) <= left // PAGE, PATIENCE) is not None, "background writeback")
-
-    with opened(root / "file") as fd, opened(root / "other") as other, contextlib.ExitStack() as delay:
-        first_round(fd)
-        with knobs(dirty_background_bytes=MIB):
-            ordinary = (number - 1) * PORTION + PORTION // 4
-            os.pwrite(other, bytes(ordinary), 0)
-            written(PORTION // 2)
-            delay.enter_context(before_delay())
-            # At its end: as long as this is left the file is one of those that have such pages.
-            write(other, ordinary, PIECE)
-            written(PORTION // 8)
-        write(fd, 0, size)
-        return begins([fd], size)
-
-
 def begun_by_cgroups(root: Path, number: int, size: int) -> bool:
     """The same of so many cgroups, each of which has a file and a wb of its own."""
 
@@ -110,7 +88,6 @@ BEGINS = (
     ("20 MiB of a file", begun_by_files, 1, 20 * MIB, True),
     ("20 MiB of 4 files", begun_by_files, 4, 20 * MIB, False),
     ("36 MiB of 4 files", begun_by_files, 4, 36 * MIB, True),
-    ("20 MiB of a file after 2 portions of another one", begun_after_background, 2, 20 * MIB, True),
     ("10 MiB of 10 cgroups", begun_by_cgroups, 10, 10 * MIB, False),
     ("60 MiB of 10 cgroups", begun_by_cgroups, 10, 60 * MIB, True),
     ("24 MiB of 2 cgroups", begun_by_cgroups, 2, 24 * MIB, True),
