@@ -16,7 +16,10 @@ use kernel::{
         c_void, //
     },
     folio::LockedFolio,
-    fs::WriteBegin,
+    fs::{
+        AddressSpace,
+        WriteBegin, //
+    },
     prelude::*,
     warn_on,
     writeback::{
@@ -27,16 +30,16 @@ use kernel::{
         buffer_walk::{
             begin,
             commit,
-            commit_and_discover,
             is_ready, //
         }, //
     }, //
 };
 
-/// The bytes `from..to` of the folio that has the buffers `ring`. Nonsense is reported.
+/// The bytes `from..to` of the folio that has the buffers `ring`. An invalid range triggers a
+/// warning.
 #[inline(always)]
 fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange, RangeError> {
-    let range = BlockRange::new(ring.folio_size(), ring.block_size(), from, to);
+    let range = BlockRange::new(ring.folio_size(), ring.block_bits(), from, to);
     warn_on!(range.is_err());
     range
 }
@@ -63,8 +66,8 @@ fn range_at(
 
 /// Makes the bytes `from..to` of `folio`, which were copied, up to date and dirty.
 ///
-/// Nothing to do for a folio without buffers. A range that the folio cannot have is reported; of
-/// one that goes beyond the folio, what is in the folio is committed.
+/// Nothing to do for a folio without buffers. A range that the folio cannot have triggers a
+/// warning; of one that goes beyond the folio, what is in the folio is committed.
 ///
 /// # Safety
 ///
@@ -78,42 +81,23 @@ pub unsafe extern "C" fn rust_block_commit_write(
 ) {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
-    if !folio.test_uptodate() {
-        // SAFETY: The caller promises the same.
-        return unsafe { commit_to_stale(folio, from, to) };
-    }
     // SAFETY: The caller promises buffers or nothing.
     let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
         return;
     };
-    if let Ok(range) = range_within(&ring, from, to) {
-        commit(&ring, &range);
-    }
-}
-
-/// The commit to a folio that is not up to date: apart, to keep the common one short.
-///
-/// # Safety
-///
-/// As [`rust_block_commit_write`].
-#[inline(never)]
-unsafe fn commit_to_stale(folio: &LockedFolio, from: usize, to: usize) {
-    // SAFETY: The caller promises buffers or nothing.
-    let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
+    let Ok(range) = range_within(&ring, from, to) else {
         return;
     };
-    if let Ok(range) = range_within(&ring, from, to) {
-        if commit_and_discover(&ring, &range) {
-            folio.mark_uptodate();
-        }
+    if commit(&ring, &range, folio.test_uptodate()) {
+        folio.mark_uptodate();
     }
 }
 
 /// Prepares the buffers of `folio` for a write of `len` bytes at `pos` of its file, with the help
 /// of the file system's `ops`, and makes the buffers first if there are none.
 ///
-/// Returns zero or a negative error number. A range that the folio cannot have is reported, and is
-/// `EINVAL`.
+/// Returns zero or a negative error number. A range that the folio cannot have triggers a warning,
+/// and is `EINVAL`.
 ///
 /// # Safety
 ///
@@ -132,6 +116,29 @@ pub unsafe extern "C" fn rust_write_begin(
 ) -> c_int {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
+    // SAFETY: The caller promises buffers or nothing, and what `prepare()` asks for.
+    unsafe {
+        match BufferRing::of(folio) {
+            Some(_) => prepare_cached(folio, pos, len, get_block, private, ops),
+            None => prepare(folio, pos, len, get_block, private, ops),
+        }
+    }
+}
+
+/// The preparation of a folio that has buffers already: often nothing is to do.
+///
+/// # Safety
+///
+/// As [`rust_write_begin`].
+#[inline(never)]
+unsafe fn prepare_cached(
+    folio: &LockedFolio,
+    pos: bindings::loff_t,
+    len: c_uint,
+    get_block: bindings::get_block_t,
+    private: *mut c_void,
+    ops: *const bindings::rust_write_begin_ops,
+) -> c_int {
     // SAFETY: The caller promises buffers or nothing.
     if let Some(ring) = unsafe { BufferRing::of(folio) } {
         let Ok(range) = range_at(&ring, pos, len) else {
@@ -159,20 +166,32 @@ unsafe fn prepare(
     private: *mut c_void,
     ops: *const bindings::rust_write_begin_ops,
 ) -> c_int {
-    // As the C asserts it; where there is nothing to prepare, nobody looks.
+    // The C asserts the lock, too. Where there is nothing to prepare, nothing is asserted.
     if warn_on!(!folio.test_locked()) {
         return EINVAL.to_errno();
     }
-    // SAFETY: The caller promises an inode's page cache, and buffers or nothing.
-    let ring = unsafe { BufferRing::of_or_create(folio) };
+    // SAFETY: The caller promises an inode's page cache, and the lock keeps the folio in it.
+    let inode = unsafe { AddressSpace::from_raw(folio.raw_mapping()) }.host();
+    // SAFETY: The same, and the caller promises buffers or nothing.
+    let ring = unsafe { BufferRing::of_or_create(folio, inode) };
     let Ok(range) = range_at(&ring, pos, len) else {
         return EINVAL.to_errno();
     };
-    // SAFETY: The caller promises the operations.
-    let fs = unsafe { WriteBegin::new(folio, &range, get_block, private, ops) };
+    // SAFETY: The caller promises the operations, and `inode` is that of the folio's page cache.
+    let fs = unsafe {
+        WriteBegin::new(
+            folio,
+            inode,
+            &range,
+            ring.block_bits(),
+            get_block,
+            private,
+            ops,
+        )
+    };
     match begin(&ring, &range, folio.test_uptodate(), &fs) {
         Ok(()) => 0,
-        Err(error) => error.to_errno(),
+        Err(error) => error,
     }
 }
 

@@ -5,14 +5,12 @@
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-static int rust_block_map(struct folio *folio, struct buffer_head *bh,
-			  sector_t block, get_block_t *get_block, void *iomap)
+static int rust_block_map(struct inode *inode, sector_t block,
+			  struct buffer_head *bh, get_block_t *get_block,
+			  void *iomap)
 {
-	const struct buffer_head *head = folio_buffers(folio);
-	struct inode *inode = folio->mapping->host;
 	int err;
 
-	WARN_ON(bh->b_size != head->b_size);
 	if (get_block)
 		err = get_block(inode, block, bh, 1);
 	else

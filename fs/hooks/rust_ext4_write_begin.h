@@ -5,14 +5,12 @@
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-static int rust_ext4_map(struct folio *folio, struct buffer_head *bh,
-			 sector_t block, get_block_t *get_block, void *handle)
+static int rust_ext4_map(struct inode *inode, sector_t block,
+			 struct buffer_head *bh, get_block_t *get_block,
+			 void *handle)
 {
-	struct inode *inode = folio->mapping->host;
-	int err;
+	int err = ext4_journal_ensure_extent_credits(handle, inode);
 
-	WARN_ON(bh->b_size != i_blocksize(inode));
-	err = ext4_journal_ensure_extent_credits(handle, inode);
 	if (!err)
 		err = get_block(inode, block, bh, 1);
 	/* The new buffer may be zeroed, wholly or in part: tell the journal. */
@@ -37,16 +35,17 @@ static void rust_ext4_abort(struct folio *folio, size_t from, size_t to,
 		folio_zero_new_buffers(folio, from, to);
 }
 
-static void rust_ext4_found_new(struct buffer_head *bh)
-{
-	WARN_ON_ONCE(buffer_new(bh));
-}
-
 static const struct rust_write_begin_ops rust_ext4_ops = {
 	.map		= rust_ext4_map,
 	.read		= rust_ext4_read,
 	.abort		= rust_ext4_abort,
-	.found_new	= rust_ext4_found_new,
+	.keeps_new	= true,
+};
+
+/* Without a handle there are no credits to ensure, and no data to journal. */
+static const struct rust_write_begin_ops rust_ext4_delayed_ops = {
+	.read		= rust_ext4_read,
+	.abort		= rust_ext4_abort,
 	.keeps_new	= true,
 };
 
@@ -55,7 +54,8 @@ rust_ext4_write_begin(handle_t *handle, struct folio *folio, loff_t pos,
 		      unsigned int len, get_block_t *get_block)
 {
 	return rust_write_begin(folio, pos, len, get_block, handle,
-				&rust_ext4_ops);
+				handle ? &rust_ext4_ops :
+					 &rust_ext4_delayed_ops);
 }
 
 #else /* CONFIG_RUST_WRITEBACK */

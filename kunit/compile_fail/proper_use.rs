@@ -14,7 +14,7 @@ use kernel::{
     interrupts_off::InterruptsSaved,
     percpu::{CpuGuard, PossibleCpu},
     workqueue::Queue,
-    writeback::batch::Taken,
+    writeback::{batch::Taken, buffer_walk::Buffer},
 };
 
 /// Marks under the lock, looks inside the section, wakes after it.

@@ -17,7 +17,7 @@
 use crate::{
     bindings,
     folio::LockedFolio,
-    fs::AddressSpace,
+    fs::Inode,
     sync::atomic::{
         ordering::AcquireOrRelaxed,
         Acquire,
@@ -36,6 +36,7 @@ use crate::{
     }, //
 };
 use core::{
+    num::NonZeroUsize,
     ops::Range,
     ptr::{
         null,
@@ -59,7 +60,8 @@ const UNWRITTEN: usize = 1 << bindings::bh_state_bits_BH_Unwritten;
 ///
 /// Instances belong to the ring of a folio whose lock is held by the current context for as long
 /// as a reference to them exists, or are new and known to that context alone. (The ring of a locked
-/// folio is neither freed nor linked anew: `try_to_free_buffers()` wants the lock.)
+/// folio is neither freed nor linked anew: `try_to_free_buffers()` wants the lock.) The size of the
+/// block is a power of two and at least a sector: C makes no other buffers.
 #[repr(transparent)]
 pub struct BufferHead(Opaque<bindings::buffer_head>);
 
@@ -92,138 +94,69 @@ impl BufferHead {
         unsafe { (*self.as_raw()).b_size }
     }
 
+    /// The logarithm of the size of its block, to base two.
+    #[inline(always)]
+    fn block_bits(&self) -> u32 {
+        // SAFETY: A block is a sector at least.
+        unsafe { NonZeroUsize::new_unchecked(self.size()) }.trailing_zeros()
+    }
+
     /// The flags at the moment.
     #[inline(always)]
     fn state<O: AcquireOrRelaxed>(&self, order: O) -> usize {
         // SAFETY: The buffer lives by the type invariants; its flags are only accessed atomically.
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).b_state) }.load(order)
     }
-
-    /// Whether the buffer is mapped, up to date and not new, in one look. Reads of the data are
-    /// ordered after it.
-    #[inline]
-    pub fn is_ready(&self) -> bool {
-        self.state(Acquire) & (MAPPED | UPTODATE | NEW) == MAPPED | UPTODATE
-    }
-
-    /// Whether the data of the block is valid (`BH_Uptodate`). Reads of the data are ordered
-    /// after.
-    ///
-    /// C counterpart: `buffer_uptodate()`.
-    #[inline]
-    pub fn is_uptodate(&self) -> bool {
-        self.state(Acquire) & UPTODATE != 0
-    }
-
-    /// Sets `BH_Uptodate`. Writes of the data are ordered before.
-    ///
-    /// C counterpart: `set_buffer_uptodate()`.
-    #[inline]
-    pub fn set_uptodate(&self) {
-        // SAFETY: The buffer lives by the type invariants; the flag is set atomically.
-        unsafe { bindings::set_buffer_uptodate(self.as_raw()) };
-    }
-
-    /// Whether the block has a place on the device, or is promised one (`BH_Mapped`).
-    ///
-    /// C counterpart: `buffer_mapped()`.
-    #[inline]
-    pub fn is_mapped(&self) -> bool {
-        self.state(Relaxed) & MAPPED != 0
-    }
-
-    /// Whether the place of the block was found by the write at hand (`BH_New`).
-    ///
-    /// C counterpart: `buffer_new()`.
-    #[inline]
-    pub fn is_new(&self) -> bool {
-        self.state(Relaxed) & NEW != 0
-    }
-
-    /// Clears `BH_New`.
-    ///
-    /// C counterpart: `clear_buffer_new()`.
-    #[inline]
-    pub fn clear_new(&self) {
-        // SAFETY: The buffer lives by the type invariants; the flag is cleared atomically.
-        unsafe { bindings::clear_buffer_new(self.as_raw()) };
-    }
-
-    /// Whether the block's place on the device is yet to be allocated (`BH_Delay`).
-    ///
-    /// C counterpart: `buffer_delay()`.
-    #[inline]
-    pub fn is_delay(&self) -> bool {
-        self.state(Relaxed) & DELAY != 0
-    }
-
-    /// Whether the block's place on the device is allocated and holds no data (`BH_Unwritten`).
-    ///
-    /// C counterpart: `buffer_unwritten()`.
-    #[inline]
-    pub fn is_unwritten(&self) -> bool {
-        self.state(Relaxed) & UNWRITTEN != 0
-    }
-
-    /// Makes the buffer dirty, and its folio and inode with it. It must be up to date, or C warns.
-    ///
-    /// Context: may take the locks of the inode and of the page cache; does not sleep.
-    ///
-    /// C counterpart: `mark_buffer_dirty()`.
-    #[inline]
-    pub fn mark_dirty(&self) {
-        // SAFETY: The buffer lives by the type invariants, and its folio's lock keeps the mapping.
-        unsafe { bindings::mark_buffer_dirty(self.as_raw()) };
-    }
-
-    /// Sleeps until no I/O holds the buffer.
-    ///
-    /// Context: may sleep.
-    ///
-    /// C counterpart: `wait_on_buffer()`.
-    #[inline]
-    pub fn wait(&self) {
-        // SAFETY: The buffer lives by the type invariants.
-        unsafe { bindings::wait_on_buffer(self.as_raw()) };
-    }
 }
 
 impl buffer_walk::Buffer for &BufferHead {
     #[inline]
     fn is_ready(self) -> bool {
-        BufferHead::is_ready(self)
+        self.state(Acquire) & (MAPPED | UPTODATE | NEW) == MAPPED | UPTODATE
     }
+
     #[inline]
     fn is_uptodate(self) -> bool {
-        BufferHead::is_uptodate(self)
+        self.state(Acquire) & UPTODATE != 0
     }
+
     #[inline]
     fn set_uptodate(self) {
-        BufferHead::set_uptodate(self);
+        // SAFETY: The buffer lives by the type invariants; the flag is set atomically.
+        unsafe { bindings::set_buffer_uptodate(self.as_raw()) };
     }
+
     #[inline]
     fn is_mapped(self) -> bool {
-        BufferHead::is_mapped(self)
+        self.state(Relaxed) & MAPPED != 0
     }
+
     #[inline]
     fn is_new(self) -> bool {
-        BufferHead::is_new(self)
+        self.state(Relaxed) & NEW != 0
     }
+
     #[inline]
     fn clear_new(self) {
-        BufferHead::clear_new(self);
+        // SAFETY: The buffer lives by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::clear_buffer_new(self.as_raw()) };
     }
+
     #[inline]
     fn is_on_device(self) -> bool {
-        !self.is_delay() && !self.is_unwritten()
+        self.state(Relaxed) & (DELAY | UNWRITTEN) == 0
     }
+
     #[inline]
     fn mark_dirty(self) {
-        BufferHead::mark_dirty(self);
+        // SAFETY: The buffer lives by the type invariants, and its folio's lock keeps the mapping.
+        unsafe { bindings::mark_buffer_dirty(self.as_raw()) };
     }
+
     #[inline]
     fn wait(self) {
-        BufferHead::wait(self);
+        // SAFETY: The buffer lives by the type invariants.
+        unsafe { bindings::wait_on_buffer(self.as_raw()) };
     }
 }
 
@@ -246,12 +179,12 @@ impl Link for BufferLink<'_> {
 ///
 /// - `head` is the first buffer of the ring of a folio that is locked for `'a`, of `folio_size`
 ///   bytes;
-/// - the ring has a buffer for each `block_size` bytes of the folio.
+/// - the ring has a buffer for each `1 << block_bits` bytes of the folio.
 #[derive(Clone, Copy)]
 pub struct BufferRing<'a> {
     head: &'a BufferHead,
     folio_size: usize,
-    block_size: usize,
+    block_bits: u32,
 }
 
 impl<'a> BufferRing<'a> {
@@ -268,7 +201,7 @@ impl<'a> BufferRing<'a> {
         Self {
             head,
             folio_size: folio.size(),
-            block_size: head.size(),
+            block_bits: head.block_bits(),
         }
     }
 
@@ -287,7 +220,7 @@ impl<'a> BufferRing<'a> {
         Some(unsafe { Self::from_raw(folio, head.as_ptr()) })
     }
 
-    /// The buffers of `folio`, made for the blocks of its inode if there are none.
+    /// The buffers of `folio`, made for the blocks of `inode` if there are none.
     ///
     /// Context: may sleep; does not fail.
     ///
@@ -296,24 +229,16 @@ impl<'a> BufferRing<'a> {
     /// # Safety
     ///
     /// What `folio` has as private data, if it has any, must be buffers, and `folio` must belong
-    /// to the page cache of an inode.
+    /// to the page cache of `inode`.
     #[inline(always)]
-    pub unsafe fn of_or_create(folio: &'a LockedFolio) -> Self {
-        // SAFETY: The caller promises what `of()` asks for, and what `create()` asks for else.
-        unsafe { Self::of(folio).unwrap_or_else(|| Self::create(folio)) }
-    }
-
-    /// # Safety
-    ///
-    /// `folio` must have no private data and belong to the page cache of an inode.
-    #[cold]
-    unsafe fn create(folio: &'a LockedFolio) -> Self {
-        // SAFETY: The caller promises a page cache, and the lock keeps the folio in it.
-        let mapping = unsafe { AddressSpace::from_raw(folio.raw_mapping()) };
-        let block_size = mapping.host().block_size();
-        // SAFETY: The folio is locked, has a page cache and no buffers; the new ones are its ring.
+    pub unsafe fn of_or_create(folio: &'a LockedFolio, inode: &Inode) -> Self {
+        // SAFETY: The caller promises buffers or nothing, and a page cache, in which the lock keeps
+        // the folio. New buffers are its ring.
         unsafe {
-            let head = bindings::create_empty_buffers(folio.as_raw(), block_size, 0);
+            let mut head = bindings::folio_buffers(folio.as_raw());
+            if head.is_null() {
+                head = bindings::create_empty_buffers(folio.as_raw(), inode.block_size(), 0);
+            }
             Self::from_raw(folio, head)
         }
     }
@@ -329,20 +254,21 @@ impl<'a> BufferRing<'a> {
     /// C counterpart: `offset_in_folio()`.
     #[inline(always)]
     pub fn offset_of(&self, pos: i64) -> usize {
-        // A folio's size is a power of two, and its place in the file a multiple of it.
-        pos as usize & self.folio_size.wrapping_sub(1)
+        // A folio's size is a power of two, and its place in the file a multiple of it. In 32 bits,
+        // which a folio fits in, no sum of it and a length wraps.
+        (pos as u32 & (self.folio_size as u32).wrapping_sub(1)) as usize
     }
 
-    /// The size of a block, in bytes: a power of two.
+    /// The logarithm of a block's size in bytes, to base two.
     #[inline(always)]
-    pub fn block_size(&self) -> usize {
-        self.block_size
+    pub fn block_bits(&self) -> u32 {
+        self.block_bits
     }
 
     /// How many blocks the folio has, and buffers for them.
     #[inline(always)]
     pub fn blocks(&self) -> usize {
-        blocks(self.folio_size, self.block_size)
+        self.folio_size.wrapping_shr(self.block_bits)
     }
 
     /// A walk over the buffers of these blocks. Blocks that the folio does not have are left out.
@@ -395,7 +321,7 @@ pub unsafe fn index_buffers(
 ) {
     // SAFETY: Nobody else knows the buffers, and that is as good as their folio's lock.
     let first = unsafe { BufferHead::from_raw(head.as_ptr()) };
-    let blocks = blocks(folio_size, first.size());
+    let blocks = folio_size.wrapping_shr(first.block_bits());
     let len = index_len(blocks);
     if len == 0 {
         return;
@@ -431,12 +357,6 @@ fn index_memory(words: usize, gfp: bindings::gfp_t) -> Option<NonNull<usize>> {
         )
     };
     NonNull::new(memory.cast())
-}
-
-/// How many blocks a folio has. Zero for a block size that is none, and no panic.
-#[inline(always)]
-fn blocks(folio_size: usize, block_size: usize) -> usize {
-    folio_size.wrapping_shr(block_size.trailing_zeros())
 }
 
 impl<'a> buffer_walk::Ring for BufferRing<'a> {

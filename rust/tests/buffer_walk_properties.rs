@@ -8,9 +8,7 @@ use core::cell::{Cell, RefCell};
 use core::ops::Range;
 use proptest::prelude::*;
 use writeback::block_range::BlockRange;
-use writeback::buffer_walk::{
-    begin, commit, commit_and_discover, is_ready, Buffer, FileSystem, Ring,
-};
+use writeback::buffer_walk::{begin, commit, is_ready, Buffer, FileSystem, Ring};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
@@ -25,7 +23,7 @@ struct State {
 /// What is done to a buffer or for it, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Did {
-    FoundNew(usize),
+    FoundNew,
     Map(usize),
     NewInUptodate(usize),
     Zero(usize),
@@ -112,8 +110,8 @@ enum Failure {
 
 impl FileSystem<At<'_>> for Folio {
     type Error = Failure;
-    fn found_new(&self, buffer: At<'_>) {
-        self.did(Did::FoundNew(buffer.1));
+    fn found_new(&self) {
+        self.did(Did::FoundNew);
     }
     fn map(&self, buffer: At<'_>, block: usize) -> Result<(), Failure> {
         assert_eq!(buffer.1, block);
@@ -158,7 +156,7 @@ fn model_begin(folio: &Folio, range: &BlockRange, uptodate: bool) -> Result<(), 
             continue;
         }
         if buffer.is_new() {
-            folio.found_new(buffer);
+            folio.found_new();
             buffer.clear_new();
         }
         if !buffer.is_mapped() {
@@ -228,7 +226,7 @@ fn state() -> impl Strategy<Value = State> {
     ]
 }
 
-fn folio() -> impl Strategy<Value = (Folio, usize)> {
+fn folio() -> impl Strategy<Value = (Folio, u32)> {
     (0..6u32, 9..13u32).prop_flat_map(|(order, bits)| {
         let blocks = (4096usize << order) >> bits;
         let states = prop::collection::vec(state().prop_map(Cell::new), blocks);
@@ -240,23 +238,41 @@ fn folio() -> impl Strategy<Value = (Folio, usize)> {
                 reads_fail,
                 did: RefCell::default(),
             };
-            (folio, 1 << bits)
+            (folio, bits)
         })
     })
 }
 
-fn range_of(folio: &Folio, block_size: usize, a: usize, b: usize) -> BlockRange {
-    let size = folio.states.len() * block_size;
-    let (a, b) = (a % (size + 1), b % (size + 1));
-    BlockRange::new(size, block_size, a.min(b), a.max(b)).expect("a range that exists")
+/// Bytes of the folio: often whole blocks, and often all of it.
+fn range_of(folio: &Folio, block_bits: u32, bytes: (u8, usize, usize)) -> BlockRange {
+    let size = folio.states.len() << block_bits;
+    let (from, to) = match bytes {
+        (0, ..) => (0, size),
+        (1, a, b) => {
+            let (a, b) = (a % (size + 1), b % (size + 1));
+            (
+                a.min(b) >> block_bits << block_bits,
+                a.max(b) >> block_bits << block_bits,
+            )
+        }
+        (_, a, b) => {
+            let (a, b) = (a % (size + 1), b % (size + 1));
+            (a.min(b), a.max(b))
+        }
+    };
+    BlockRange::new(size, block_bits, from, to).expect("a range that exists")
+}
+
+fn bytes() -> impl Strategy<Value = (u8, usize, usize)> {
+    (0..4u8, any::<usize>(), any::<usize>())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn before_a_write((folio, block_size) in folio(), a: usize, b: usize, uptodate: bool) {
-        let (twin, range) = (folio.clone(), range_of(&folio, block_size, a, b));
+    fn before_a_write((folio, block_bits) in folio(), bytes in bytes(), uptodate: bool) {
+        let (twin, range) = (folio.clone(), range_of(&folio, block_bits, bytes));
         let ready = is_ready(&&folio, &range);
         prop_assert!(folio.did.borrow().is_empty());
         let result = begin(&&folio, &range, uptodate, &folio);
@@ -268,14 +284,9 @@ proptest! {
     }
 
     #[test]
-    fn after_a_write((folio, block_size) in folio(), a: usize, b: usize, uptodate: bool) {
-        let (twin, range) = (folio.clone(), range_of(&folio, block_size, a, b));
-        let complete = if uptodate {
-            commit(&&folio, &range);
-            false
-        } else {
-            commit_and_discover(&&folio, &range)
-        };
+    fn after_a_write((folio, block_bits) in folio(), bytes in bytes(), uptodate: bool) {
+        let (twin, range) = (folio.clone(), range_of(&folio, block_bits, bytes));
+        let complete = commit(&&folio, &range, uptodate);
         prop_assert_eq!(complete, model_commit(&twin, &range, uptodate));
         prop_assert_eq!(&folio.states, &twin.states);
         prop_assert_eq!(&folio.did, &twin.did);

@@ -7,17 +7,20 @@
 use crate::{
     bindings,
     buffer_head::BufferHead,
-    error::{
-        code::EIO,
-        to_result,
-        Error,
-        Result, //
+    error::code::EIO,
+    ffi::{
+        c_int,
+        c_void, //
     },
-    ffi::c_void,
     folio::LockedFolio,
+    fs::Inode,
+    warn_on,
     writeback::{
         block_range::BlockRange,
-        buffer_walk::FileSystem, //
+        buffer_walk::{
+            Buffer,
+            FileSystem, //
+        }, //
     }, //
 };
 
@@ -25,27 +28,31 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// - `folio` is locked and in the page cache of an inode of the file system;
-/// - `ops` and its functions are valid, and take `get_block` and `private`.
+/// - `folio` is locked and in the page cache of `inode`;
+/// - `ops` and its functions are valid for `inode`, and take `get_block` and `private`.
 pub struct WriteBegin<'a> {
     folio: &'a LockedFolio,
+    inode: &'a Inode,
     range: &'a BlockRange,
+    first: u64,
     get_block: bindings::get_block_t,
     private: *mut c_void,
     ops: &'a bindings::rust_write_begin_ops,
 }
 
 impl<'a> WriteBegin<'a> {
-    /// The write of `range` in `folio`.
+    /// The write of `range` in `folio`, whose blocks have `1 << block_bits` bytes.
     ///
     /// # Safety
     ///
-    /// `ops` must point at operations of the file system that `folio` belongs to the page cache of
-    /// an inode of. They must be valid for `get_block` and `private`, for the whole of `'a`.
+    /// `folio` must be in the page cache of `inode`. `ops` must point at operations of its file
+    /// system. They must be valid for `get_block` and `private`, for the whole of `'a`.
     #[inline(always)]
     pub unsafe fn new(
         folio: &'a LockedFolio,
+        inode: &'a Inode,
         range: &'a BlockRange,
+        block_bits: u32,
         get_block: bindings::get_block_t,
         private: *mut c_void,
         ops: *const bindings::rust_write_begin_ops,
@@ -53,7 +60,9 @@ impl<'a> WriteBegin<'a> {
         // INVARIANT: All of it is what the caller promises.
         Self {
             folio,
+            inode,
             range,
+            first: (folio.pos() as u64).wrapping_shr(block_bits),
             get_block,
             private,
             // SAFETY: The caller promises valid operations for `'a`.
@@ -63,33 +72,34 @@ impl<'a> WriteBegin<'a> {
 }
 
 impl FileSystem<&BufferHead> for WriteBegin<'_> {
-    type Error = Error;
+    /// A negative error number, as the C functions return it.
+    type Error = c_int;
 
-    fn found_new(&self, buffer: &BufferHead) {
-        if let Some(found_new) = self.ops.found_new {
-            // SAFETY: By the type invariants the function is valid, and the buffer lives.
-            unsafe { found_new(buffer.as_raw()) };
+    #[inline(always)]
+    fn found_new(&self) {
+        warn_of_new(self.ops.keeps_new);
+    }
+
+    #[inline(always)]
+    fn map(&self, buffer: &BufferHead, block: usize) -> Result<(), c_int> {
+        let (inode, place) = (self.inode.as_raw(), self.first.wrapping_add(block as u64));
+        // SAFETY: By the type invariants either function takes these arguments; the buffer belongs
+        // to the locked folio.
+        let error = unsafe {
+            match (self.ops.map, self.get_block) {
+                (Some(map), _) => map(inode, place, buffer.as_raw(), self.get_block, self.private),
+                (None, Some(get_block)) => get_block(inode, place, buffer.as_raw(), 1),
+                (None, None) => EIO.to_errno(),
+            }
+        };
+        if error == 0 {
+            Ok(())
+        } else {
+            Err(error)
         }
     }
 
-    fn map(&self, buffer: &BufferHead, block: usize) -> Result {
-        let first = (self.folio.pos() as u64).wrapping_shr(self.range.block_bits());
-        let Some(map) = self.ops.map else {
-            return Err(EIO);
-        };
-        // SAFETY: By the type invariants the folio is locked and has a page cache, and the function
-        // takes these arguments; the buffer belongs to the folio.
-        to_result(unsafe {
-            map(
-                self.folio.as_raw(),
-                buffer.as_raw(),
-                first.wrapping_add(block as u64),
-                self.get_block,
-                self.private,
-            )
-        })
-    }
-
+    #[inline(always)]
     fn new_in_uptodate(&self, buffer: &BufferHead) {
         if self.ops.keeps_new {
             buffer.set_uptodate();
@@ -100,11 +110,13 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
         }
     }
 
+    #[inline(always)]
     fn zero_outside(&self, block: usize) {
         self.folio
             .zero_outside(self.range.bytes(block), self.range.from()..self.range.to());
     }
 
+    #[inline(always)]
     fn read(&self, buffer: &BufferHead) {
         if let Some(read) = self.ops.read {
             // SAFETY: By the type invariants the function is valid, and the buffer is mapped.
@@ -112,10 +124,12 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
         }
     }
 
-    fn read_error(&self) -> Error {
-        EIO
+    #[inline(always)]
+    fn read_error(&self) -> c_int {
+        EIO.to_errno()
     }
 
+    #[inline(always)]
     fn abort(&self) {
         if let Some(abort) = self.ops.abort {
             let (from, to) = (self.range.from(), self.range.to());
@@ -124,4 +138,11 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
             unsafe { abort(self.folio.as_raw(), from, to, self.private) };
         }
     }
+}
+
+/// A buffer is new before the walk, in a file system where `keeps_new` says that it should not.
+#[cold]
+#[inline(never)]
+fn warn_of_new(keeps_new: bool) {
+    warn_on!(keeps_new);
 }

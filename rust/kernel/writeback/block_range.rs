@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The blocks of a folio, and what a write of some of its bytes has to do with each.
+//! The blocks of a folio that a write touches.
 //!
 //! A folio of a file system with buffers is a row of blocks of one size. A write of the bytes
 //! `from..to` divides the row in three:
@@ -20,34 +20,13 @@
 
 use core::ops::Range;
 
-/// The smallest block: a sector.
-pub const MIN_BLOCK_SIZE: usize = 512;
-
 /// Why there is no such range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeError {
-    /// The block size is not a power of two, below a sector, or does not divide the folio.
-    BlockSize,
     /// The range ends before it begins.
     Reversed,
     /// The range ends beyond the folio.
     BeyondFolio,
-}
-
-/// Where a block lies, as seen from the range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Position {
-    /// The block ends before the range begins, or where it begins.
-    Before,
-    /// The range has bytes of the block, or lies empty inside it.
-    In {
-        /// The block has bytes before the range.
-        before: bool,
-        /// The block has bytes after the range.
-        after: bool,
-    },
-    /// The block begins where the range ends, or later.
-    After,
 }
 
 /// The bytes `from..to` of a folio that is divided into blocks. Offsets and sizes are in bytes,
@@ -55,62 +34,52 @@ pub enum Position {
 ///
 /// # Invariants
 ///
-/// - `1 << shift` is at least [`MIN_BLOCK_SIZE`], and `blocks << shift` is the folio's size;
-/// - `from <= to <= blocks << shift`.
+/// `from <= to <= folio_size`.
 ///
 /// # Examples
 ///
 /// ```
-/// use kernel::writeback::block_range::{BlockRange, Position, RangeError};
+/// use kernel::writeback::block_range::{BlockRange, RangeError};
 ///
 /// // 700 bytes at 4000, in a folio of 64 KiB with blocks of 4 KiB.
-/// let range = BlockRange::new(64 << 10, 4 << 10, 4000, 4700);
+/// let range = BlockRange::new(64 << 10, 12, 4000, 4700);
 /// assert_eq!(range.map(|range| range.touched()), Ok(0..2));
-/// let first = Position::In { before: true, after: false };
-/// assert_eq!(range.map(|range| range.position(0)), Ok(first));
-/// assert_eq!(BlockRange::new(64 << 10, 4 << 10, 4700, 4000), Err(RangeError::Reversed));
+/// assert_eq!(range.map(|range| range.is_partial(0)), Ok(true));
+/// assert_eq!(BlockRange::new(64 << 10, 12, 4700, 4000), Err(RangeError::Reversed));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRange {
+    folio_size: usize,
+    shift: u32,
     from: usize,
     to: usize,
-    shift: u32,
-    blocks: usize,
 }
 
 impl BlockRange {
-    /// The bytes `from..to` of a folio of `folio_size` bytes in blocks of `block_size` bytes.
+    /// The bytes `from..to` of a folio of `folio_size` bytes in blocks of `1 << block_bits` bytes.
     ///
     /// # Errors
     ///
-    /// Any nonsense is a [`RangeError`], whatever the numbers are.
+    /// Bytes that the folio cannot have are a [`RangeError`].
     #[inline(always)]
     pub const fn new(
         folio_size: usize,
-        block_size: usize,
+        block_bits: u32,
         from: usize,
         to: usize,
     ) -> Result<Self, RangeError> {
-        // Not `is_power_of_two()`: it counts bits, in 20 instructions where there is none for it.
-        let shift = block_size.trailing_zeros();
-        if block_size.wrapping_shr(shift) != 1 || block_size < MIN_BLOCK_SIZE {
-            return Err(RangeError::BlockSize);
-        }
-        if folio_size < block_size || folio_size & block_size.wrapping_sub(1) != 0 {
-            return Err(RangeError::BlockSize);
-        }
         if from > to {
             return Err(RangeError::Reversed);
         }
         if to > folio_size {
             return Err(RangeError::BeyondFolio);
         }
-        // INVARIANT: Checked above; `block_size` is `1 << shift` and divides `folio_size`.
+        // INVARIANT: Checked above.
         Ok(Self {
+            folio_size,
+            shift: block_bits,
             from,
             to,
-            shift,
-            blocks: folio_size.wrapping_shr(shift),
         })
     }
 
@@ -126,16 +95,16 @@ impl BlockRange {
         self.to
     }
 
-    /// The logarithm of the block size, to base two.
-    #[inline(always)]
-    pub const fn block_bits(&self) -> u32 {
-        self.shift
-    }
-
     /// How many blocks the folio has.
     #[inline(always)]
     pub const fn blocks(&self) -> usize {
-        self.blocks
+        self.folio_size.wrapping_shr(self.shift)
+    }
+
+    /// Whether the range is the whole folio.
+    #[inline(always)]
+    pub const fn is_whole(&self) -> bool {
+        self.from == 0 && self.to == self.folio_size
     }
 
     /// The bytes of `block`, which is one of the folio's.
@@ -158,31 +127,10 @@ impl BlockRange {
         first..end
     }
 
-    /// Where `block` lies.
-    #[inline(always)]
-    pub const fn position(&self, block: usize) -> Position {
-        let touched = self.touched();
-        if block < touched.start {
-            Position::Before
-        } else if block >= touched.end {
-            Position::After
-        } else {
-            let (before, after) = self.left_out(block);
-            Position::In { before, after }
-        }
-    }
-
-    /// Whether the range leaves out bytes of `block`, which is in it.
+    /// Whether the range omits bytes of `block`, which is in it.
     #[inline(always)]
     pub const fn is_partial(&self, block: usize) -> bool {
-        let (before, after) = self.left_out(block);
-        before || after
-    }
-
-    /// Whether the range leaves out bytes of `block` before it, and behind it.
-    #[inline(always)]
-    const fn left_out(&self, block: usize) -> (bool, bool) {
         let bytes = self.bytes(block);
-        (bytes.start < self.from, bytes.end > self.to)
+        bytes.start < self.from || bytes.end > self.to
     }
 }

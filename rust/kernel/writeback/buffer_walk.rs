@@ -3,16 +3,15 @@
 //! What a write does to the buffers of its folio, before and after its data is copied.
 //!
 //! [`begin`] prepares the buffers in the range: it has them mapped, and brought up to date where
-//! the range leaves out bytes of a block. [`commit`] makes them dirty. Neither has any business
-//! with a buffer outside the range, but for one: in a folio that is not up to date,
-//! [`commit_and_discover`] looks at all of them, for the folio becomes up to date with the last of
-//! its buffers.
+//! the range omits bytes of a block. [`commit`] makes them dirty. Both visit the buffers in the
+//! range only, with one exception: in a folio that is not up to date, [`commit`] visits all of
+//! them, for the folio becomes up to date with the last of its buffers.
 //!
 //! # Why buffers outside the range may be left alone
 //!
 //! The C walks the whole folio, or from its beginning to the end of the range if the folio was up
 //! to date on entry. In a folio that is not up to date, [`begin`] and the C do nothing outside the
-//! range, and [`commit_and_discover`] does what the C does. In a folio that is up to date, the C
+//! range, and [`commit`] does what the C does. In a folio that is up to date, the C
 //! may change one flag of a buffer that it passes outside the range, in either walk:
 //!
 //! - **`BH_Uptodate` is set** by the walk before the write. It is set already, for a folio becomes
@@ -29,7 +28,10 @@
 use super::block_range::BlockRange;
 use core::ops::Range;
 
-/// A buffer of a locked folio. C counterpart: `struct buffer_head`.
+/// A buffer of a locked folio. Flags are read one by one and without order, unless said otherwise.
+/// I/O on the buffer changes some of them at any time; the others change under the folio's lock.
+///
+/// C counterparts: `struct buffer_head`, `buffer_uptodate()` and its like.
 pub trait Buffer: Copy {
     /// Whether it is mapped, up to date and not new: nothing to do before a write. Of these flags
     /// none changes by itself while the folio is locked, but for an error of write-back.
@@ -53,10 +55,11 @@ pub trait Buffer: Copy {
     /// Whether its block on the device has its data: it is neither delayed nor unwritten.
     fn is_on_device(self) -> bool;
 
-    /// Makes it and its folio dirty.
+    /// Makes it dirty, and its folio and inode with it. It must be up to date, or C warns. Takes the
+    /// locks of the inode and of the page cache; does not sleep.
     fn mark_dirty(self);
 
-    /// Sleeps until nobody has it locked for I/O.
+    /// Sleeps until no I/O holds it.
     fn wait(self);
 }
 
@@ -75,7 +78,7 @@ pub trait FileSystem<B> {
     type Error;
 
     /// A buffer in the range was new before the walk came to it.
-    fn found_new(&self, buffer: B);
+    fn found_new(&self);
 
     /// Gives `buffer`, the folio's `block`, a block on the device.
     fn map(&self, buffer: B, block: usize) -> Result<(), Self::Error>;
@@ -104,12 +107,6 @@ pub fn is_ready<R: Ring>(ring: &R, range: &BlockRange) -> bool {
     ring.buffers(range.touched()).all(Buffer::is_ready)
 }
 
-/// What is left to do for a buffer once it was prepared.
-enum Prepared {
-    Ready,
-    Reading,
-}
-
 /// Prepares the buffers of `ring` for a write of `range`. `uptodate` says what the folio was when
 /// its lock was taken.
 ///
@@ -119,28 +116,62 @@ enum Prepared {
 /// [`FileSystem::abort`] was called.
 ///
 /// C counterparts: `__block_write_begin_int()`, `ext4_block_write_begin()`.
+#[inline(always)]
 pub fn begin<R: Ring, F: FileSystem<R::Buffer>>(
     ring: &R,
     range: &BlockRange,
     uptodate: bool,
     fs: &F,
 ) -> Result<(), F::Error> {
+    let result = if range.is_whole() {
+        begin_whole(ring, range, uptodate, fs)
+    } else {
+        begin_part(ring, range, uptodate, fs)
+    };
+    if result.is_err() {
+        fs.abort();
+    }
+    result
+}
+
+/// [`begin`] for the whole folio: no block is partial, and so nothing is read.
+#[inline(always)]
+fn begin_whole<R: Ring, F: FileSystem<R::Buffer>>(
+    ring: &R,
+    range: &BlockRange,
+    uptodate: bool,
+    fs: &F,
+) -> Result<(), F::Error> {
+    let mut block = 0;
+    for buffer in ring.buffers(0..range.blocks()) {
+        prepare(buffer, block, || false, uptodate, fs)?;
+        block = block.wrapping_add(1);
+    }
+    Ok(())
+}
+
+/// [`begin`] for a part of the folio.
+fn begin_part<R: Ring, F: FileSystem<R::Buffer>>(
+    ring: &R,
+    range: &BlockRange,
+    uptodate: bool,
+    fs: &F,
+) -> Result<(), F::Error> {
     let touched = range.touched();
+    let mut block = touched.start;
     let mut result = Ok(());
     // A block is partial at the beginning of the range or at its end: two reads at most.
     let mut reads = (None, None);
-    for (block, buffer) in touched.clone().zip(ring.buffers(touched)) {
-        if buffer.is_ready() {
-            continue;
-        }
-        match prepare(buffer, block, range, uptodate, fs) {
-            Ok(Prepared::Ready) => {}
-            Ok(Prepared::Reading) => reads = (Some(buffer), reads.0),
+    for buffer in ring.buffers(touched) {
+        match prepare(buffer, block, || range.is_partial(block), uptodate, fs) {
+            Ok(true) => reads = (Some(buffer), reads.0),
+            Ok(false) => {}
             Err(error) => {
                 result = Err(error);
                 break;
             }
         }
+        block = block.wrapping_add(1);
     }
     for buffer in reads.0.into_iter().chain(reads.1) {
         buffer.wait();
@@ -148,22 +179,21 @@ pub fn begin<R: Ring, F: FileSystem<R::Buffer>>(
             result = Err(fs.read_error());
         }
     }
-    if result.is_err() {
-        fs.abort();
-    }
     result
 }
 
-/// Prepares one buffer, the folio's `block`, which is in the range.
+/// Prepares one buffer, the folio's `block`, which is in the range. Returns whether it is being
+/// read.
+#[inline(always)]
 fn prepare<B: Buffer, F: FileSystem<B>>(
     buffer: B,
     block: usize,
-    range: &BlockRange,
+    is_partial: impl Fn() -> bool,
     uptodate: bool,
     fs: &F,
-) -> Result<Prepared, F::Error> {
+) -> Result<bool, F::Error> {
     if buffer.is_new() {
-        fs.found_new(buffer);
+        fs.found_new();
         buffer.clear_new();
     }
     if !buffer.is_mapped() {
@@ -171,39 +201,42 @@ fn prepare<B: Buffer, F: FileSystem<B>>(
         if buffer.is_new() {
             if uptodate {
                 fs.new_in_uptodate(buffer);
-            } else if range.is_partial(block) {
+            } else if is_partial() {
                 fs.zero_outside(block);
             }
-            return Ok(Prepared::Ready);
+            return Ok(false);
         }
     }
     if uptodate {
         buffer.set_uptodate();
-        return Ok(Prepared::Ready);
+        return Ok(false);
     }
-    if range.is_partial(block) && !buffer.is_uptodate() && buffer.is_on_device() {
+    let reads = is_partial() && !buffer.is_uptodate() && buffer.is_on_device();
+    if reads {
         fs.read(buffer);
-        return Ok(Prepared::Reading);
     }
-    Ok(Prepared::Ready)
+    Ok(reads)
 }
 
-/// Makes the buffers of `ring` that are in `range` up to date and dirty, in a folio that was up to
-/// date when its lock was taken.
+/// Makes the buffers of `ring` that are in `range` up to date and dirty. `uptodate` says what the
+/// folio was when its lock was taken. Returns whether all its buffers are up to date now, if it was
+/// not: the caller marks the folio then.
 ///
 /// C counterpart: `block_commit_write()`.
 #[inline(always)]
-pub fn commit<R: Ring>(ring: &R, range: &BlockRange) {
-    for buffer in ring.buffers(range.touched()) {
-        written(buffer);
+pub fn commit<R: Ring>(ring: &R, range: &BlockRange, uptodate: bool) -> bool {
+    if range.is_whole() {
+        ring.buffers(0..range.blocks()).for_each(written);
+    } else if uptodate {
+        ring.buffers(range.touched()).for_each(written);
+    } else {
+        return commit_and_discover(ring, range);
     }
+    !uptodate
 }
 
-/// The same in a folio that was not up to date. Returns whether all its buffers are now: the caller
-/// marks the folio then.
-///
-/// C counterpart: `block_commit_write()`.
-pub fn commit_and_discover<R: Ring>(ring: &R, range: &BlockRange) -> bool {
+/// [`commit`] to a part of a folio that was not up to date.
+fn commit_and_discover<R: Ring>(ring: &R, range: &BlockRange) -> bool {
     let (blocks, touched) = (0..range.blocks(), range.touched());
     let mut complete = true;
     for (block, buffer) in blocks.clone().zip(ring.buffers(blocks)) {
