@@ -3,10 +3,7 @@
 //! Completion of bios in task context: what `bio_endio()`, the worker and the timer of a CPU's
 //! batch call.
 
-use core::{
-    mem::forget,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     bindings,
     bio::CompletedBio,
@@ -53,38 +50,41 @@ pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
     let off = unsafe { InterruptsSaved::new() };
     // SAFETY: The caller gives up a completed bio.
     let bio = unsafe { CompletedBio::from_raw(bio) };
-    if let Err(bio) = OwnBatch::this(&off).join(bio) {
-        add_first(bio, off);
-    }
+    defer(bio, off);
 }
 
-/// Ends `bio`, unless it wants a task for more than to drop a few small folios, or these cannot
-/// wait for one. Returns whether it has. Who submits with such folios ends others of its bios in
-/// interrupts anyway.
+/// Ends `bio` here if that leaves no more to a task than to drop a few small folios, and has a task
+/// end it otherwise. A submitter of such folios has other bios ended in interrupts anyway.
 ///
 /// Context: an interrupt, but no NMI.
 ///
 /// # Safety
 ///
-/// `bio` must point at a bio that was completed and not ended, and that has a `bi_end_io`. If it is
-/// ended the caller gives it up.
+/// `bio` must point at a bio that was completed and not ended, that has a `bi_end_io`, and that the
+/// caller gives up.
 #[export]
-pub unsafe extern "C" fn rust_bio_end_in_interrupt(bio: *mut bindings::bio) -> bool {
+pub unsafe extern "C" fn rust_bio_end_in_interrupt(bio: *mut bindings::bio) {
     // SAFETY: The caller promises a bio.
     let bio = unsafe { NonNull::new_unchecked(bio) };
     // SAFETY: Guards that are made while this lives are dropped before it, it is no NMI's, and what
     // ends a bio in an interrupt turns none on.
     let off = unsafe { InterruptsSaved::new() };
-    // SAFETY: The caller gives up a completed bio, or gets it back.
+    // SAFETY: The caller gives up a completed bio.
     let bio = unsafe { CompletedBio::from_raw(bio) };
     let nr = bio.nr_dropbehind(FEW, small(PAGE_SIZE));
-    let ends = nr > 0 && OwnDropQueue::this(&off).has_room(nr as usize);
-    if ends {
+    if nr > 0 && OwnDropQueue::this(&off).has_room(nr as usize) {
         bio.end_here();
     } else {
-        forget(bio);
+        defer(bio, off);
     }
-    ends
+}
+
+/// Adds `bio` to the batch of this CPU.
+#[inline(always)]
+fn defer(bio: CompletedBio, off: InterruptsSaved) {
+    if let Err(bio) = OwnBatch::this(&off).join(bio) {
+        add_first(bio, off);
+    }
 }
 
 /// Apart, so that to join others costs no more than that.

@@ -56,7 +56,7 @@ bool rust_bio_has_locked_folio(struct bio *bio);
 
 /* block/bio_batch.rs */
 void rust_bio_complete_in_task(struct bio *bio);
-bool rust_bio_end_in_interrupt(struct bio *bio);
+void rust_bio_end_in_interrupt(struct bio *bio);
 bool rust_bio_batch_work(void);
 void rust_bio_batch_look(void);
 void rust_bio_batch_depart(void);
@@ -76,8 +76,10 @@ static inline bool rust_bio_end_elsewhere(struct bio *bio)
 {
 	if (!rust_writeback_active())
 		return false;
-	if (!in_task() && rust_bio_end_in_interrupt(bio))
+	if (!in_task()) {
+		rust_bio_end_in_interrupt(bio);
 		return true;
+	}
 	if (!bio_in_atomic() && !rust_bio_has_locked_folio(bio))
 		return false;
 	rust_bio_complete_in_task(bio);

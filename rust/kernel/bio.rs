@@ -90,8 +90,18 @@ impl CompletedBio {
     /// one of more than `largest` bytes.
     #[inline(always)]
     pub fn nr_dropbehind(&self, most: u32, largest: usize) -> u32 {
-        // SAFETY: By the type invariants the bio is live, and its folios are until it is ended.
-        unsafe { bindings::rust_bio_nr_dropbehind(self.0.as_ptr(), most, largest) }
+        let bio = self.0.as_ptr();
+        // SAFETY: By the type invariants the bio is live, and its folios are until it is ended. It
+        // has a first one unless it has no vector.
+        unsafe {
+            // A file system with buffers has a bio for each buffer of a large folio: that is short.
+            if (*bio).bi_vcnt == 0
+                || bindings::folio_size(bindings::bio_first_folio_all(bio)) > largest
+            {
+                return 0;
+            }
+            bindings::rust_bio_nr_dropbehind(bio, most, largest)
+        }
     }
 
     /// Gives the bio up.
