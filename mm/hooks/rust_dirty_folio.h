@@ -16,12 +16,8 @@ rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
 	unsigned long flags;
 	bool newly_dirty;
 
-	if (folio_test_dirty(folio)) {
-		/* What is written comes before, as in mark_buffer_dirty(). */
-		smp_mb();
-		if (folio_test_dirty(folio))
-			return false;
-	}
+	if (folio_stays_dirty(folio))
+		return false;
 	xa_lock_irqsave(&mapping->i_pages, flags);
 	newly_dirty = !folio_test_set_dirty(folio);
 	if (newly_dirty && folio->mapping) {	/* Race with truncate? */

@@ -10,6 +10,16 @@
 #include <linux/pagemap.h>
 #include <linux/rust_dontcache.h>
 
+/* Whether @folio is dirty, and what the caller has written is written back with it. */
+static inline bool folio_stays_dirty(const struct folio *folio)
+{
+	if (!folio_test_dirty(folio))
+		return false;
+	/* What is written comes before, as in mark_buffer_dirty(). */
+	smp_mb();
+	return folio_test_dirty(folio);
+}
+
 #ifdef CONFIG_RUST_WRITEBACK
 
 /* Both flags in one look. */
