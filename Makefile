@@ -58,6 +58,13 @@ micro:
 	@$(call refuse,PAGES,instructions are counted with pages of 4 KiB; leave it out)
 	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch)
 
+## price: kernel instructions per MiB until it is durable, C beside Rust; 6 minutes
+## price A=CELL B=CELL: the functions that differ most between two cells of the last make price
+## price CPUS=4: what moves cache lines between 2, 4 or 8 CPUs
+price:
+	@$(call refuse,ARCH PAGES,instructions are counted on x86; leave it out)
+	@tools/enter python3 -m rust_writeback $@ $(call option,CPUS,cpus) $(call option,A,a) $(call option,B,b)
+
 ## series: our changes as patches to apply and to mail, in build/series/
 ## series CHECK=1: build after each of them, with the core and without; an hour
 series:
@@ -109,4 +116,4 @@ clean:
 help:
 	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro results series vm clean help
+.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro price results series vm clean help

@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 DEBUGFS = "/sys/kernel/debug/rust_writeback"
 DIRECTORY = "/tmp/micro"
@@ -213,7 +214,7 @@ def main() -> int:
             file.write(value)
     overwritten = {block: overwrites(block) for block in BLOCKS}
     traced()
-    found = {"core": read("core").strip(), "overwrite": overwritten, "rounds": by_count(round_beside, DIRTY)}
+    found: dict[str, Any] = {"core": read("core").strip(), "overwrite": overwritten, "rounds": by_count(round_beside, DIRTY)}
     if found["core"] == "rust":
         with ext4():
             found["look"] = longest_look()

@@ -22,6 +22,7 @@ TARGETS = {
     "mutants": ("check.mutants", "try whether the rows of conformance find a core that breaks their rules"),
     "litmus": ("check.litmus", "try the orders that we rely on under the kernel's memory model"),
     "micro": ("bench.micro", "count the instructions of single operations on both cores"),
+    "price": ("bench.price", "count the kernel's instructions per MiB on both cores"),
     "results": ("bench.kept", "keep what was measured last"),
     "series": ("build.series", "write our changes as a series of patches"),
     "lint": ("check.lint", "run the linters"),

@@ -67,7 +67,7 @@ ALIEN = {
 """What somebody may have in the environment for reasons of his own."""
 
 
-@pytest.mark.parametrize("name", ["bench", "compare", "conformance", "mutants", "kernel", "kunit", "lint", "audit", "micro"])
+@pytest.mark.parametrize("name", ["bench", "compare", "conformance", "mutants", "kernel", "kunit", "lint", "audit", "micro", "price"])
 @pytest.mark.parametrize("options", [[], ["-e"]], ids=["", "-e"])
 def test_the_environment_does_not_divert(name: str, options: list[str]) -> None:
     assert make(*options, name, **ALIEN) == [*ENTER, name]
@@ -87,6 +87,8 @@ def test_what_is_given_counts_whatever_the_environment_says() -> None:
     assert make("bench", "NATIVE=1", **ALIEN) == [*ENTER, "bench", "--native=1"]
     assert make("compare", "A=build/a", "B=build/b", **ALIEN) == [*ENTER, "compare", "build/a", "build/b"]
     assert make("test", "SANITIZE=kcsan", **ALIEN)[-2:] == ["test", "--sanitize=kcsan"]
+    assert make("price", "A=one", "B=two", **ALIEN) == [*ENTER, "price", "--a=one", "--b=two"]
+    assert make("price", "CPUS=4", **ALIEN) == [*ENTER, "price", "--cpus=4"]
     assert make("micro", "ARCH=arm64", **ALIEN)[-2:] == ["micro", "--arch=arm64"]
     for name in ("test", "kernel", "kunit"):
         assert make(name, "ARCH=arm64", "PAGES=64k", **ALIEN)[-3:] == [name, "--arch=arm64", "--pages=64k"]
@@ -129,6 +131,7 @@ def test_arguments_are_words_of_the_shell() -> None:
         (["bench", "DRIVE=fast"], 'DRIVE: make does not know it; options are given like ARGS="--pairs 3"'),
         (["bench", "TARGET=/tmp", "ONLY=tree"], 'ONLY: make does not know it; options are given like ARGS="--pairs 3"'),
         (["micro", "ARCH=arm64", "PAGES=64k"], "PAGES: instructions are counted with pages of 4 KiB; leave it out"),
+        (["price", "ARCH=arm64"], "ARCH: instructions are counted on x86; leave it out"),
         (["conformance", "CORE=c"], 'CORE: make does not know it; options are given like ARGS="--only no_oops_*"'),
         (["mutants", "ONLY=walk_*"], 'ONLY: make does not know it; options are given like ARGS="--only kick_*"'),
     ],

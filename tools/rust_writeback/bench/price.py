@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make price: kernel instructions for each MiB until it is durable, C beside Rust.
+
+A guest with one CPU whose clock counts instructions writes to a drive in its own memory, and a
+plugin of QEMU counts what the kernel executes between two marks, by function. Nothing comes from
+the host, so a second run gives the same digits.
+
+With --a CELL --b CELL: the functions that differ most between two cells of the last run, such as
+ext4/new/4k/fits/buffered/c and ext4/new/4k/fits/buffered/rust.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from .. import paths, steps
+from ..build import kernel
+from ..build.variants import MEASURED
+from ..errors import Failure, run_main
+from ..progress import Bar
+from ..run import must
+from ..vm import emulated, images, machine
+from . import boots, price_page
+from . import kept as results
+
+CORES = ("c", "rust")
+PLUGIN = paths.BUILD / "price" / "release" / "libprice.so"
+PLUGIN_SOURCES = (paths.TOOLS / "price", paths.PROJECT / "Cargo.toml")
+LOAD = paths.BUILD / "bin" / "price"
+LOAD_SOURCE = paths.TOOLS / "guest" / "price.c"
+DRIVER = paths.TOOLS / "guest" / "price.py"
+RESULT = paths.BUILD / "price" / "price.json"
+
+
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = {"700": 700, "4k": 4 * KIB, "64k": 64 * KIB, "1m": MIB}
+MODES = ("buffered", "dontcache", "direct")
+CACHING, DIRECT = MODES[:2], MODES[2:]
+FILE_SYSTEMS = ("xfs", "ext4")
+FITS, LARGER = "fits", "larger"
+"""The file fits in memory, or is larger than memory."""
+LARGER_TIMES = 2.5
+"""How many times as large, at least."""
+
+MEMORY = "1700M"
+"""Of the guest, in which the drive and the root are, too."""
+LITTLE_MEMORY = ("940M", "936M", "932M")
+"""The same where files are larger than memory. How often a guest reclaims, and how its free memory lies, is
+chance: the same buffered writes have been 0.5 % dearer in one of two guests whose cores differ. So they are
+counted in three guests, each a bit smaller than the one before, and the mean is reported."""
+
+BUFFERED_LIMIT = 1.002
+"""What a buffered write may cost with Rust, times C."""
+UNDELAYED_LIMIT = 1.01
+"""The same of a direct write, and with data=journal. ext4 allocates their blocks one by one, and where is chance: a file
+of more extents costs more. None of our hooks is in the way of a direct write."""
+DEARER = {
+    "xfs/new/64k/fits": 1.005,
+    "xfs/new/1m/fits": 1.03,
+    "xfs/disk/1m/fits": 1.005,
+    "device/disk/64k/fits": 1.02,
+    "device/disk/1m/fits": 1.02,
+    "xfs/new/64k/larger": 1.05,
+    "xfs/new/1m/larger": 1.04,
+    "xfs/disk/1m/larger": 1.015,
+    "ext4/new/1m/larger": 1.02,
+    "device/disk/64k/larger": 1.02,
+}
+"""Rows in which a DONTCACHE write costs more with Rust than with C, and by how much it may: of a write of 1 MiB little
+remains but its copies, and C begins fewer rounds. A round of Rust begins at 4 MiB, wakes the flusher, counts the dirty
+pages of the inode, and is a transaction of its own on xfs. With rounds of 8 MiB the worst row is 1.004. Of 64 KiB on xfs
+in little memory the folios are freed in another order, which costs the buddy allocator 2 to 4 %."""
+MOST_DIFFERENT = 30
+
+NOT_COUNTED = {
+    "the drive, whose work a real one does": r"null_|radix_tree_",
+    "its copies of the data, and small ones elsewhere in the kernel, mostly log records": r"memcpy_orig$",
+    "the search for slabs to reclaim, which depends on when reclaim runs": r"shrink_slab|do_shrink_slab|list_lru_count_"
+    r"|super_cache_count|vmap_node_shrink_",
+    "compaction, which depends on how free memory lies": r"isolate_(migrate|free)pages|compact|__reset_isolation|get_pfnblock"
+    r"|migrate_|try_to_migrate|remove_migration|page_vma_mapped_walk|rmap_walk",
+    "the random number generator, which takes a new seed now and then": r"blake2s_|chacha_|crng_|extract_entropy",
+}
+"""Why functions are not counted, and the beginnings of their names."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One load in one mode; each core has it."""
+
+    place: str
+    load: str
+    size: str
+    memory: str
+    mode: str
+
+    @property
+    def row(self) -> str:
+        """All but the mode."""
+        return f"{self.place}/{self.load}/{self.size}/{self.memory}"
+
+    @property
+    def name(self) -> str:
+        """As the command line and the results have it."""
+        return f"{self.row}/{self.mode}"
+
+    @property
+    def bytes(self) -> int:
+        """How much is written."""
+        if self.mode == "direct":
+            return (16 if self.size == "4k" else 256) * MIB
+        if self.memory == LARGER:
+            return 320 * MIB
+        return {"700": 8, "4k": 32}.get(self.size, 64) * MIB
+
+    def plan(self) -> dict[str, Any]:
+        """What the guest is told."""
+        return {
+            "name": self.name,
+            "place": self.place.replace("-journal", " data=journal"),
+            "mode": self.mode,
+            "order": self.load if self.load in ("append", "random", "short") else "row",
+            "before": {"disk": "disk", "random": "disk", "cached": "cached"}.get(self.load, "nothing"),
+            "size": SIZES[self.size],
+            "bytes": self.bytes,
+        }
+
+
+def _cells(places: Sequence[str], loads: Sequence[str], sizes: Sequence[str], memory: str, modes: Sequence[str]) -> list[Cell]:
+    return [Cell(*each) for each in itertools.product(places, loads, sizes, (memory,), modes)]
+
+
+GATE = _cells(FILE_SYSTEMS, ("new", "disk"), ("4k", "64k"), FITS, CACHING)
+"""What make test measures: the first boot of a whole run."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A guest with so much memory, and what it runs."""
+
+    mem: str
+    cells: Sequence[Cell]
+
+
+def whole_run() -> list[Boot]:
+    """The boots of a whole run, for each core."""
+    whole, small, record = ("4k", "64k", "1m"), ("4k",), ("700",)
+    fits = [
+        *_cells(FILE_SYSTEMS, ("new", "disk"), ("1m",), FITS, CACHING),
+        *_cells(FILE_SYSTEMS, ("new", "disk"), whole, FITS, DIRECT),
+        *_cells(FILE_SYSTEMS, ("cached",), whole, FITS, CACHING),
+        *_cells(FILE_SYSTEMS, ("append",), record, FITS, CACHING),
+        *_cells(FILE_SYSTEMS, ("random",), small, FITS, MODES),
+        *_cells(FILE_SYSTEMS, ("short",), ("64k",), FITS, CACHING),
+        *_cells(("ext4-journal",), ("new", "disk"), ("4k", "64k"), FITS, CACHING),
+        *_cells(("device",), ("disk",), whole, FITS, MODES),
+        *_cells(("device",), ("cached",), whole, FITS, CACHING),
+        *_cells(("device",), ("random",), small, FITS, MODES),
+    ]
+    larger = [
+        *_cells(FILE_SYSTEMS, ("new", "disk"), whole, LARGER, CACHING),
+        *_cells(FILE_SYSTEMS, ("append",), record, LARGER, CACHING),
+        *_cells(FILE_SYSTEMS, ("random",), small, LARGER, CACHING),
+        *_cells(("device",), ("disk",), whole, LARGER, CACHING),
+        *_cells(("device",), ("random",), small, LARGER, CACHING),
+    ]
+    buffered = [cell for cell in larger if cell.mode == "buffered"]
+    first, *others = LITTLE_MEMORY
+    return [
+        gate(),
+        Boot(MEMORY, _in_turn(fits)),
+        Boot(first, _in_turn(larger)),
+        *(Boot(mem, buffered) for mem in others),
+    ]
+
+
+def gate() -> Boot:
+    """The boot of make test."""
+    return Boot(MEMORY, _in_turn(GATE))
+
+
+def _in_turn(cells: Sequence[Cell]) -> list[Cell]:
+    """What does not drop comes first. It is the same work for both cores then: which memory is free, and how it
+    lies, depends on what was dropped before."""
+    return sorted(cells, key=lambda cell: (cell.mode == "dontcache", cell.mode))
+
+
+def ensure_plugin() -> None:
+    """Compile the plugin. Its crate asks for a newer compiler than it needs."""
+    target = PLUGIN.parents[1]
+    command = ["cargo", "build", "--release", "--package=price", "--ignore-rust-version", f"--target-dir={target}"]
+
+    def build() -> None:
+        must(command, paths.LOG / "price-plugin.log", "the build of QEMU's plugin", cwd=paths.PROJECT)
+
+    steps.step("price-plugin", steps.digest(*PLUGIN_SOURCES), [PLUGIN], build)
+
+
+def ensure_load() -> None:
+    """Compile the load."""
+    with steps.only_one("guest"):
+        compile_it = functools.partial(images.compile_program, LOAD_SOURCE, LOAD)
+        steps.step("price", steps.digest(LOAD_SOURCE, Path(images.__file__)), [LOAD], compile_it)
+
+
+Functions = dict[str, int]
+"""Instructions by function."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a cell cost one core."""
+
+    cell: Cell
+    functions: Functions
+    stays: bool
+    """Whether the pages that were written are cached in the end."""
+    totals: tuple[int, ...]
+    """Instructions for each MiB that was written, by guest."""
+
+    def per_mib(self) -> Functions:
+        """Instructions for each MiB that was written, by function."""
+        return {name: round(count * MIB / self.cell.bytes) for name, count in self.functions.items()}
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return round(sum(self.totals) / len(self.totals))
+
+    def with_guest(self, other: Measured) -> Measured:
+        """The mean of what this and another guest counted."""
+        share = len(self.totals) / (len(self.totals) + 1)
+        names = {*self.functions, *other.functions}
+        mean = {
+            name: round(share * self.functions.get(name, 0) + (1 - share) * other.functions.get(name, 0))
+            for name in names
+        }
+        return replace(self, functions=mean, totals=self.totals + other.totals)
+
+
+Results = dict[str, dict[str, Measured]]
+"""By the core, and the name of the cell."""
+
+
+def regions(text: str) -> list[Functions]:
+    """What the plugin has counted between the marks, without the drive and what is chance."""
+    skipped = re.compile("|".join(NOT_COUNTED.values()))
+    found: list[Functions] = []
+    for line in text.splitlines():
+        if line == "region":
+            found.append({})
+            continue
+        count, _, name = line.partition(" ")
+        if not skipped.match(name):
+            found[-1][name] = int(count)
+    return found
+
+
+def accept(core: str, cells: Sequence[Cell], said: Sequence[str], counted: Sequence[Functions]) -> dict[str, Measured]:
+    """The results of a boot, if the guest and the plugin prove what they measured."""
+    guest, *results = [json.loads(line) for line in said]
+    if guest["core"] != core:
+        raise Failure(f"the active core was {guest['core']}, not {core}; nothing is reported")
+    if [result["name"] for result in results] != [cell.name for cell in cells] or len(counted) != len(cells):
+        raise Failure(
+            f"of {len(cells)} cells the guest ran {len(results)} and the plugin counted {len(counted)};"
+            " nothing is reported"
+        )
+    found = {}
+    for cell, result, functions in zip(cells, results, counted, strict=True):
+        if not functions:
+            raise Failure(f"{cell.name}: the plugin counted no instruction of the kernel; nothing is reported")
+        if cell.memory == LARGER and cell.bytes < LARGER_TIMES * guest["available"] * MIB:
+            raise Failure(
+                f"{cell.name}: the guest has {guest['available']} MiB of memory available, too much for a file that is"
+                f" {LARGER_TIMES} times as large; give it less in {Path(__file__).name}"
+            )
+        stays = result["pages"] * 4096 > cell.bytes // 8
+        # The C core does not drop all that it should.
+        if stays != (cell.mode == "buffered" or cell.load == "cached") and (core, cell.mode) != ("c", "dontcache"):
+            raise Failure(f"{cell.name}: {result['pages']} pages were cached in the end; nothing is reported")
+        found[cell.name] = Measured(cell, functions, stays, (round(sum(functions.values()) * MIB / cell.bytes),))
+    return found
+
+
+def run_core(core: str, boot: Boot) -> tuple[dict[str, Measured], emulated.VmResult]:
+    """Boot one core, and run the cells."""
+    with tempfile.NamedTemporaryFile("r", dir=paths.BUILD, prefix="price-") as counts:
+        options = emulated.VmOptions(
+            core=core,
+            smp=1,
+            mem=boot.mem,
+            icount=True,
+            nvme=None,
+            append="norandmaps",
+            programs=(LOAD,),
+            devices=("-plugin", f"{PLUGIN},symbols={MEASURED.out / 'System.map'},out={counts.name}"),
+        )
+        plan = json.dumps([cell.plan() for cell in boot.cells])
+        command = ["env", "PYTHONHASHSEED=0", "python3", "-B", "-c", DRIVER.read_text(), plan]
+        result = emulated.run(options, command, again=emulated.from_scratch)
+        if result.status:
+            words = " ".join(result.stderr.decode(errors="replace").split())[-300:]
+            raise Failure(f"the loads of the {core} core failed: {words or f'status {result.status}'}")
+        return accept(core, boot.cells, result.stdout.decode().splitlines(), regions(Path(counts.name).read_text())), result
+
+
+def measure(plan: Sequence[Boot]) -> tuple[Results, emulated.VmResult]:
+    """Boot both cores, two guests at a time: other load changes no figure."""
+    kernel.ensure()
+    ensure_plugin()
+    ensure_load()
+    images.ensure(whole=True)
+    found: Results = {core: {} for core in CORES}
+    with Bar("counting", len(CORES) * len(plan)) as bar, ThreadPoolExecutor(len(CORES)) as pool:
+        running = [(core, pool.submit(run_core, core, boot)) for boot in plan for core in CORES]
+        for core, future in running:
+            cells, result = future.result()
+            bar.advance()
+            for name, measured in cells.items():
+                before = found[core].get(name)
+                found[core][name] = before.with_guest(measured) if before else measured
+    return found, result
+
+
+def judge(found: Results) -> list[str]:
+    """What of Rust costs more than it may, beside C."""
+    wrong = []
+    for name, rust in found["rust"].items():
+        c = found["c"][name]
+        if c.stays != rust.stays:
+            continue
+        buffered = UNDELAYED_LIMIT if rust.cell.place == "ext4-journal" else BUFFERED_LIMIT
+        limits = {"buffered": buffered, "direct": UNDELAYED_LIMIT, "dontcache": DEARER.get(rust.cell.row, 1.0)}
+        limit = limits[rust.cell.mode]
+        # What exceeds the limit in each guest is not chance.
+        ratio = min(one / other for one, other in zip(rust.totals, c.totals, strict=True))
+        if ratio > limit:
+            wrong.append(f"{name} {ratio:.4f} (at most {limit:.3f})")
+    return wrong
+
+
+def document(found: Results, setup: Mapping[str, Any]) -> dict[str, Any]:
+    """What is committed: instructions per MiB of each cell, without the functions."""
+    cells = {
+        name: {core: {"instructions": found[core][name].total, "stays": found[core][name].stays} for core in CORES}
+        for name in found["rust"]
+    }
+    return {"format": 1, "unit": "kernel instructions per MiB", "setup": setup, "cells": cells}
+
+
+def difference(one: str, other: str) -> None:
+    """Print the functions that differ most between two cells of the last run."""
+    try:
+        kept = json.loads(RESULT.read_text())
+    except (OSError, ValueError):
+        raise Failure("there is no whole run; run: make price") from None
+    if kept["code"] != results.code():
+        raise Failure("the last run is of other code; run: make price")
+    sides = []
+    for name in (one, other):
+        cell, _, core = name.rpartition("/")
+        if core not in CORES or cell not in kept[core]:
+            some = ", ".join(f"{known}/rust" for known in list(kept["rust"])[:3])
+            raise Failure(f"there is no cell {name}; cells are called {some}, ...; tools/results/price.json has all", 2)
+        sides.append(kept[core][cell])
+    names = sorted({*sides[0], *sides[1]}, key=lambda name: -abs(sides[1].get(name, 0) - sides[0].get(name, 0)))
+    table = Table(box=box.SIMPLE_HEAD, title=f"Instructions per MiB: A is {one}, B is {other}", title_justify="left")
+    for title in ("A", "B", "B - A"):
+        table.add_column(title, justify="right")
+    table.add_column("function", no_wrap=True)
+    rows = [("all", *(sum(side.values()) for side in sides))]
+    rows += [(name, *(side.get(name, 0) for side in sides)) for name in names[:MOST_DIFFERENT]]
+    for name, a, b in rows:
+        table.add_row(f"{a}", f"{b}", f"{b - a:+}", name)
+    Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
+
+
+def demangled(names: Sequence[str]) -> dict[str, str]:
+    """What people call these functions, without the path of their crate."""
+    command = ["llvm-cxxfilt", *names]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return dict(zip(names, lines, strict=True))
+
+
+def keep(found: Results, setup: Mapping[str, Any]) -> None:
+    """Keep every function for difference(), and write the page and the README's table."""
+    names = sorted({name for cells in found.values() for measured in cells.values() for name in measured.functions})
+    called = demangled([name for name in names if name.startswith("_R")])
+    functions = {
+        core: {
+            name: {called.get(function, function): count for function, count in measured.per_mib().items()}
+            for name, measured in found[core].items()
+        }
+        for core in CORES
+    }
+    steps.write_whole(RESULT, json.dumps({"code": setup["code"], **functions}) + "\n")
+    price_page.write(document(found, setup))
+
+
+def main(arguments: list[str]) -> int:
+    """Count all cells on both cores, print, keep, judge; or compare two cells of the last run."""
+    parser = argparse.ArgumentParser(prog="price", description=__doc__)
+    parser.add_argument("--a", metavar="CELL", help="a cell of the last run")
+    parser.add_argument("--b", metavar="CELL", help="the cell that is compared with it")
+    parser.add_argument("--cpus", metavar="N", help="count what moves cache lines between so many CPUs instead")
+    options = parser.parse_args(arguments)
+    if (options.a is None) != (options.b is None):
+        raise Failure("give two cells to compare: A=ext4/new/4k/fits/buffered/c B=ext4/new/4k/fits/buffered/rust", 2)
+    if options.cpus is not None and options.a:
+        raise Failure("A and B compare cells of one CPU; leave CPUS or them out", 2)
+    machine.polite()
+    if options.a:
+        difference(options.a, options.b)
+        return 0
+    if options.cpus is not None:
+        from . import transfers  # which needs what this module builds
+
+        return transfers.main(int(options.cpus) if options.cpus.isdecimal() else 0)
+    found, result = measure(whole_run())
+    setup = {
+        "command": "make price",
+        "revision": boots.revision(),
+        "code": results.code(),
+        "kernel": result.kernel,
+        "qemu": result.qemu_version,
+        "file_larger_than_memory_times": LARGER_TIMES,
+        "guests_of_little_memory": len(LITTLE_MEMORY),
+        "not_counted": NOT_COUNTED,
+    }
+    keep(found, setup)
+    print(price_page.page(document(found, setup)))
+    if wrong := judge(found):
+        raise Failure(f"Rust costs more instructions than it may, beside C: {', '.join(wrong)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(lambda: main(sys.argv[1:])))

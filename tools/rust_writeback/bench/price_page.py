@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What make price has counted, as a page and as the first table of the README."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+from ..errors import Failure
+from ..steps import write_whole
+
+PRICE = paths.TOOLS / "results" / "price.json"
+PAGE = PRICE.with_suffix(".md")
+README = paths.PROJECT / "README.md"
+BEGIN, END = "<!-- make price -->\n", "<!-- to here, price -->"
+
+MODES = {"buffered": "buffered", "dontcache": "DONTCACHE", "direct": "O_DIRECT"}
+LOADS = {
+    "new": "new file",
+    "disk": "overwrite, on disk",
+    "cached": "overwrite, cached",
+    "append": "append",
+    "random": "random overwrite, on disk",
+    "short": "new file, the data not in memory",
+}
+PLACES = {"xfs": "xfs", "ext4": "ext4", "ext4-journal": "ext4, data=journal", "device": "block device"}
+SIZES = {"700": "700 bytes", "4k": "4 KiB", "64k": "64 KiB", "1m": "1 MiB"}
+MEMORY = {"fits": "The file fits in memory", "larger": "The file is larger than memory"}
+
+README_ROWS = [f"{place}/new/{size}" for place in ("xfs", "ext4") for size in ("1m", "64k", "4k")]
+
+Document = Mapping[str, Any]
+
+
+def _rows(document: Document, memory: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """The cells by row and mode. What is written directly does not depend on memory."""
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, cores in document["cells"].items():
+        *row, found_memory, mode = name.split("/")
+        if found_memory == memory:
+            rows.setdefault("/".join(row), {})[mode] = cores
+    return rows
+
+
+def _thousands(instructions: int) -> str:
+    return f"{instructions / 1000:.1f}"
+
+
+def _title(row: str) -> list[str]:
+    place, load, size = row.split("/")
+    return [PLACES[place], LOADS[load], SIZES[size]]
+
+
+def _line(row: str, modes: Mapping[str, Any]) -> str:
+    cells = _title(row)
+    for mode in MODES:
+        if mode not in modes:
+            cells += ["", "", ""]
+            continue
+        c, rust = (modes[mode][core] for core in ("c", "rust"))
+        mark = " *" if c["stays"] != rust["stays"] else ""
+        cells += [_thousands(c["instructions"]) + mark, _thousands(rust["instructions"])]
+        cells.append("" if mark else f"{rust['instructions'] / c['instructions']:.3f}")
+    beside = modes["dontcache"]["rust"]["instructions"] / modes["buffered"]["rust"]["instructions"] if "dontcache" in modes else 0
+    return "| " + " | ".join([*cells, f"{beside:.2f}"]) + " |"
+
+
+def page(document: Document) -> str:
+    """tools/results/price.md."""
+    setup = document["setup"]
+    header = "| place | load | write | " + " | ".join(
+        f"{mode}: C | Rust | Rust/C" for mode in MODES.values()
+    ) + " | DONTCACHE/buffered, Rust |"
+    ruler = "| --- | --- | --- |" + " ---: |" * 10
+    parts = [
+        "# Kernel instructions per MiB until it is durable",
+        f"`{setup['command']}`, revision {setup['revision']}, code {setup['code']}: thousands of instructions that the kernel"
+        " executes for each MiB written, from the first write to 300 ms after the sync, in which the last folios are"
+        f" dropped. Linux {setup['kernel']}, QEMU {setup['qemu']}, one CPU. A second run gives the same digits.",
+        "A copy by `rep movs` counts an instruction for each 8 bytes: 131 thousand for each MiB that a write copies. The drive"
+        " is in the memory of the guest (null_blk, which completes in the interrupt of a timer after 20 us). Functions that"
+        " are not counted, by the beginnings of their names:",
+        "\n".join(f"- {why}: `{names}`" for why, names in setup["not_counted"].items()),
+    ]
+    for memory, title in MEMORY.items():
+        rows = _rows(document, memory)
+        parts.append(f"## {title}")
+        if memory == "larger":
+            parts.append(
+                f"At least {setup['file_larger_than_memory_times']} times as large: buffered writes have to reclaim, and their"
+                f" figures are means of {setup['guests_of_little_memory']} guests. Direct writes do not depend on memory."
+            )
+        parts.append("\n".join([header, ruler, *(_line(row, modes) for row, modes in rows.items())]))
+    parts.append(
+        "\\* C leaves the pages in the cache where they should be dropped, and so does less: its figure is no measure for Rust's."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def readme_part(document: Document) -> str:
+    """The first table of the README."""
+    fits, larger = (_rows(document, memory) for memory in MEMORY)
+    lines = [
+        f"Thousands of kernel instructions per MiB of a new file until it is durable, revision {document['setup']['revision']}:",
+        "",
+        "| file system, size of a write | buffered: C | Rust | DONTCACHE: C | Rust | O_DIRECT | larger than memory: buffered | DONTCACHE |",
+        "| --- |" + " ---: |" * 7,
+    ]
+    for row in README_ROWS:
+        place, _, size = _title(row)
+        cells = [fits[row][mode][core] for mode in ("buffered", "dontcache") for core in ("c", "rust")]
+        cells += [fits[row]["direct"]["rust"], larger[row]["buffered"]["rust"], larger[row]["dontcache"]["rust"]]
+        figures = " | ".join(f"{cell['instructions'] / 1000:.0f}" for cell in cells)
+        lines.append(f"| {place}, {size} | {figures} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_part(readme: str, document: Document) -> str:
+    """The README with its table."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise Failure(f"README.md has lost its marks; put {BEGIN.strip()} and {END} around its first table")
+    return before + begin + readme_part(document) + end + after
+
+
+def read(project: Path = paths.PROJECT) -> Document:
+    """The committed figures."""
+    document: Document = json.loads((project / PRICE.relative_to(paths.PROJECT)).read_text())
+    return document
+
+
+def write(document: Document) -> None:
+    """Write the figures, the page and the table."""
+    write_whole(PRICE, json.dumps(document, indent=1) + "\n")
+    write_whole(PAGE, page(document))
+    write_whole(README, with_part(README.read_text(), document))
+
+
+def stale(project: Path = paths.PROJECT) -> list[str]:
+    """What was not rendered from the committed figures."""
+    document = read(project)
+    wrong = []
+    if (project / PAGE.relative_to(paths.PROJECT)).read_text() != page(document):
+        wrong.append("tools/results/price.md is not that of price.json; run: make price")
+    readme = (project / "README.md").read_text()
+    if with_part(readme, document) != readme:
+        wrong.append("the README's first table is not that of tools/results/price.json; run: make price")
+    return wrong

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make price: what is accepted, what is judged, and what the page says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rust_writeback.bench import price, price_page
+from rust_writeback.check import price as gate
+from rust_writeback.errors import Failure
+
+BUFFERED = price.Cell("ext4", "new", "4k", "fits", "buffered")
+DONTCACHE = replace(BUFFERED, mode="dontcache")
+LARGER = replace(BUFFERED, memory="larger")
+
+
+def said(*cells: price.Cell, core: str = "rust", available: int = 100, **pages: int) -> list[str]:
+    """What the guest says when all is well, or with so many pages in the cache for a mode."""
+    lines: list[dict[str, Any]] = [{"core": core, "available": available}]
+    for cell in cells:
+        stays = pages.get(cell.mode, cell.bytes // 4096 if cell.mode == "buffered" else 0)
+        lines.append({"name": cell.name, "writes": 1, "pages": stays})
+    return [json.dumps(line) for line in lines]
+
+
+def measured(cell: price.Cell, *totals: int, stays: bool = False) -> price.Measured:
+    return price.Measured(cell, {"f": totals[0]}, stays, totals)
+
+
+def found(cell: price.Cell, c: tuple[int, ...], rust: tuple[int, ...], c_stays: bool = False) -> price.Results:
+    return {
+        "c": {cell.name: measured(cell, *c, stays=c_stays)},
+        "rust": {cell.name: measured(cell, *rust)},
+    }
+
+
+def test_regions_are_read_without_the_drive() -> None:
+    text = "region\n5 ext4_da_write_begin\n7 null_queue_rq\nregion\n3 memcpy_orig\n2 memcpy_to_folio\n"
+    assert price.regions(text) == [{"ext4_da_write_begin": 5}, {"memcpy_to_folio": 2}]
+
+
+def test_what_is_proved_is_accepted() -> None:
+    accepted = price.accept("rust", [BUFFERED, DONTCACHE], said(BUFFERED, DONTCACHE), [{"f": 64}, {"f": 32}])
+    # 32 MiB were written.
+    assert [one.total for one in accepted.values()] == [2, 1]
+    assert [one.stays for one in accepted.values()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "counted", "why"),
+    [
+        (said(BUFFERED, core="c"), [{"f": 1}], "the active core was c"),
+        (said(), [], "the guest ran 0"),
+        (said(BUFFERED), [], "the plugin counted 0"),
+        (said(DONTCACHE), [{"f": 1}], "the guest ran 1"),
+        (said(BUFFERED), [{}], "no instruction"),
+        (said(BUFFERED, buffered=0), [{"f": 1}], "0 pages were cached"),
+    ],
+)
+def test_what_is_not_proved_is_refused(words: list[str], counted: list[price.Functions], why: str) -> None:
+    with pytest.raises(Failure, match=why):
+        price.accept("rust", [BUFFERED], words, counted)
+
+
+def test_pages_that_stay_are_refused_of_rust_only() -> None:
+    words = said(DONTCACHE, core="c", dontcache=8192)
+    assert price.accept("c", [DONTCACHE], words, [{"f": 1}])[DONTCACHE.name].stays
+    with pytest.raises(Failure, match="8192 pages were cached"):
+        price.accept("rust", [DONTCACHE], said(DONTCACHE, dontcache=8192), [{"f": 1}])
+
+
+def test_a_file_that_is_not_larger_than_memory_is_refused() -> None:
+    assert price.accept("rust", [LARGER], said(LARGER, available=128), [{"f": 1}])
+    with pytest.raises(Failure, match="129 MiB of memory available"):
+        price.accept("rust", [LARGER], said(LARGER, available=129), [{"f": 1}])
+
+
+@pytest.mark.parametrize(
+    ("cell", "c", "rust", "count"),
+    [
+        (BUFFERED, (100_000,), (100_200,), 0),
+        (BUFFERED, (100_000,), (100_201,), 1),
+        (DONTCACHE, (100_000,), (100_000,), 0),
+        (DONTCACHE, (100_000,), (100_001,), 1),
+        # What one guest of three does not show is chance.
+        (LARGER, (100_000, 100_000, 100_000), (101_000, 101_000, 100_000), 0),
+        (LARGER, (100_000, 100_000, 100_000), (101_000, 101_000, 101_000), 1),
+    ],
+)
+def test_rust_is_judged_beside_c(cell: price.Cell, c: tuple[int, ...], rust: tuple[int, ...], count: int) -> None:
+    assert len(price.judge(found(cell, c, rust))) == count
+
+
+def test_c_that_does_less_is_no_measure() -> None:
+    assert price.judge(found(DONTCACHE, (100,), (200,), c_stays=True)) == []
+
+
+def test_rows_that_may_be_dearer_exist() -> None:
+    rows = {cell.row for boot in price.whole_run() for cell in boot.cells if cell.mode == "dontcache"}
+    assert set(price.DEARER) <= rows
+
+
+def test_a_whole_run_begins_as_the_gate_does() -> None:
+    first, *others = price.whole_run()
+    assert first == price.gate()
+    assert not set(first.cells) & {cell for boot in others for cell in boot.cells}
+
+
+def test_buffered_cells_come_before_those_that_drop() -> None:
+    for boot in price.whole_run():
+        modes = [cell.mode for cell in boot.cells]
+        assert "dontcache" not in modes[: len(modes) - modes.count("dontcache")]
+
+
+def test_the_mean_of_guests() -> None:
+    one, two, three = (measured(BUFFERED, total) for total in (100, 200, 600))
+    mean = one.with_guest(two).with_guest(three)
+    assert (mean.total, mean.totals, mean.functions) == (300, (100, 200, 600), {"f": 300})
+
+
+def committed(cell: price.Cell, instructions: int) -> dict[str, Any]:
+    return {"cells": {cell.name: {"rust": {"instructions": instructions}}}}
+
+
+@pytest.mark.parametrize(("before", "failed"), [(1000, 0), (991, 0), (990, 1)])
+def test_the_gate_compares_with_the_committed_page(before: int, failed: int) -> None:
+    counts = gate.judged(found(DONTCACHE, (2000,), (1000,)), committed(DONTCACHE, before))
+    assert (counts.passed, counts.failed) == (1 - failed, failed)
+
+
+def test_the_gate_compares_with_c() -> None:
+    counts = gate.judged(found(BUFFERED, (1000,), (1003,)), committed(BUFFERED, 1003))
+    assert counts.problems == [f"price: {BUFFERED.name} 1.0030 (at most 1.002)"]
+
+
+def test_the_gate_refuses_a_cell_that_is_not_committed() -> None:
+    counts = gate.judged(found(BUFFERED, (1000,), (1000,)), {"cells": {}})
+    assert counts.failed == 1
+
+
+def test_the_committed_page_has_every_cell() -> None:
+    cells = {cell.name for boot in price.whole_run() for cell in boot.cells}
+    assert set(price_page.read()["cells"]) == cells
+
+
+def test_the_page_marks_where_c_does_less() -> None:
+    document = dict(price_page.read())
+    page = price_page.page(document)
+    marks = sum(cores["c"]["stays"] != cores["rust"]["stays"] for cores in document["cells"].values())
+    assert page.count(" * |") == marks > 0
+
+
+@pytest.fixture
+def last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A last run with one cell."""
+    path = tmp_path / "price.json"
+    name = BUFFERED.name
+    kept = {"code": price.results.code(), "c": {name: {"f": 9, "g": 5}}, "rust": {name: {"f": 4, "h": 1}}}
+    path.write_text(json.dumps(kept))
+    monkeypatch.setattr(price, "RESULT", path)
+    return path
+
+
+def test_two_cells_are_compared(last_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[:1].isdecimal()]
+    assert rows[0] == ["14", "5", "-9", "all"]
+    assert {row[3]: row[2] for row in rows[1:]} == {"f": "-5", "g": "-5", "h": "+1"}
+
+
+@pytest.mark.parametrize("name", ["", "ext4", BUFFERED.name, f"{DONTCACHE.name}/rust", f"{BUFFERED.name}/both"])
+def test_a_cell_that_is_none_is_told(last_run: Path, name: str) -> None:
+    with pytest.raises(Failure, match="there is no cell"):
+        price.difference(name, f"{BUFFERED.name}/rust")
+
+
+def test_a_run_of_other_code_is_not_compared(last_run: Path) -> None:
+    last_run.write_text(json.dumps({**json.loads(last_run.read_text()), "code": "0"}))
+    with pytest.raises(Failure, match="other code"):
+        price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
+    last_run.unlink()
+    with pytest.raises(Failure, match="no whole run"):
+        price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
+
+
+@pytest.mark.parametrize("arguments", [["--a", "x"], ["--b", "x"], ["--a", "x", "--b", "y", "--cpus", "4"]])
+def test_arguments_that_do_not_go_together(arguments: list[str]) -> None:
+    with pytest.raises(Failure) as caught:
+        price.main(arguments)
+    assert caught.value.status == 2
