@@ -18,7 +18,7 @@ from ..build import arm64, kernel
 from ..build.variants import MEASURED, SANITIZERS, Variant, of_arch, sanitizer
 from ..errors import Failure
 from ..vm.options import CORES
-from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, litmus, power_cuts, unchanged
+from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, litmus, power_cuts, price, unchanged
 from .guest_tests import Counts
 
 Verdicts = list[tuple[str, str | None]]
@@ -84,6 +84,7 @@ STAGES: list[Stage] = [
     ("KUnit with one core", lambda: kunit.run(kunit.ONE_CORE)),
     ("guest tests", lambda: guest_tests.run(cores=("rust",))),
     ("guest tests on the C core", lambda: guest_tests.run(REFERENCE, ("c",))),
+    ("price of a write", price.run),
     ("power cuts", power_cuts.run),
     ("what DONTCACHE promises", conformance.short),
     *sanitized(SANITIZERS["lockdep"], LOCKING, ("rust",)),
