@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rust_writeback import paths
-from rust_writeback.bench import kept
+from rust_writeback.bench import kept, price_page
 from rust_writeback.errors import Failure
 from rust_writeback.vm.emulated import VmFailure
 
@@ -32,13 +32,17 @@ def project(tmp_path: Path) -> Path:
 def fresh(project: Path) -> None:
     """Make all pages be of the code that is there."""
     now = kept.code(project)
-    for name in kept.AGED:
-        page = project / "tools" / "results" / f"{name}.md"
-        page.write_text(kept.CODE.sub("", page.read_text()) + f"code {now}\n")
+    micro = project / "tools" / "results" / "micro.md"
+    micro.write_text(kept.CODE.sub("", micro.read_text()) + f"code {now}\n")
+    counted = project / "tools" / "results" / "price.json"
+    document = json.loads(counted.read_text())
+    document["setup"]["code"] = now
+    counted.write_text(json.dumps(document))
+    counted.with_suffix(".md").write_text(price_page.page(document))
     page = (project / "tools" / "results" / "load.md").read_text()
     (project / "tools" / "results" / "beside.svg").write_text(f"<!-- {kept.figures(page)} -->\n<svg/>")
     readme = project / "README.md"
-    readme.write_text(kept.with_part(readme.read_text(), page))
+    readme.write_text(price_page.with_part(kept.with_part(readme.read_text(), page), document))
 
 
 def test_pages_of_the_code_are_fresh(project: Path) -> None:
@@ -81,6 +85,20 @@ def test_another_table_in_the_readme_is_told(project: Path) -> None:
     readme = project / "README.md"
     readme.write_text(readme.read_text().replace("| four logs", "| five logs"))
     assert kept.stale(project) == ["the README's table is not that of tools/results/load.md; run: make results"]
+
+
+def test_another_price_in_the_readme_is_told(project: Path) -> None:
+    fresh(project)
+    readme = project / "README.md"
+    readme.write_text(readme.read_text().replace("| xfs, 1 MiB |", "| xfs, 2 MiB |"))
+    assert kept.stale(project) == ["the README's first table is not that of tools/results/price.json; run: make price"]
+
+
+def test_a_page_of_other_prices_is_told(project: Path) -> None:
+    fresh(project)
+    with (project / "tools" / "results" / "price.md").open("a") as file:
+        file.write("More.\n")
+    assert kept.stale(project) == ["tools/results/price.md is not that of price.json; run: make price"]
 
 
 def test_a_picture_of_other_figures_is_told(project: Path) -> None:
