@@ -55,8 +55,8 @@ pub trait Buffer: Copy {
     /// Whether its block on the device has its data: it is neither delayed nor unwritten.
     fn is_on_device(self) -> bool;
 
-    /// Makes it dirty, and its folio and inode with it. It must be up to date, or C warns. Takes the
-    /// locks of the inode and of the page cache; does not sleep.
+    /// Makes it dirty, and its folio and inode with it. It must be up to date, or C warns. Takes
+    /// the locks of the inode and of the page cache; does not sleep.
     fn mark_dirty(self);
 
     /// Sleeps until no I/O holds it.
