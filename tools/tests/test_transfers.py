@@ -27,6 +27,7 @@ ffffffff82000000 D _sdata
 ffffffff82000000 D jiffies
 ffffffff82000010 d counter
 ffffffff82000100 B table
+ffffffff82000100 B __table_start
 ffffffff82001000 B _end
 """
 SYMBOLS = Symbols(SYSTEM_MAP)
@@ -36,8 +37,8 @@ WRITES = transfers.BYTES // transfers.SIZE
 
 
 def test_regions_are_read() -> None:
-    text = ["region\n", f"3 1 do_write {HEAP:x}\n", "2 0 other ffffffff82000000\n", "region\n", "region\n", f"1 1 f {PAGE:x}\n"]
-    first, second, third = cache_lines.regions(text)
+    said = ["region", f"3 1 do_write {HEAP:x}", "2 0 other ffffffff82000000", "region", "region", f"1 1 f {PAGE:x}"]
+    first, second, third = cache_lines.regions(f"{line}\n" for line in said)
     assert first == [Transfers(3, 1, "do_write", HEAP), Transfers(2, 0, "other", 0xFFFFFFFF82000000)]
     assert second == []
     assert third == [Transfers(1, 1, "f", PAGE)]
@@ -102,6 +103,7 @@ def test_alike_lines_of_different_loads_are_in_one_group() -> None:
 def test_likeness() -> None:
     assert cache_lines.likeness(Counter(a=1, b=1), Counter(a=10, b=10)) == 1
     assert cache_lines.likeness(Counter(a=1, b=1), Counter(a=1, c=1)) == 0.5
+    assert cache_lines.likeness(Counter(a=3, b=1), Counter(a=1, b=3)) == 0.5
     assert cache_lines.likeness(Counter(a=1), Counter(b=1)) == 0
 
 
@@ -128,7 +130,7 @@ def test_no_name_of_the_kernel_would_split_the_argument() -> None:
 def said(core: str = "rust", **changed: Any) -> list[str]:
     """What the guest tells when all is well, but for what is changed in the second repetition of the first load."""
     results = [
-        {"repetition": repetition, "place": place, "mode": mode, "writes": WRITES, "pages": 0 if mode == "dontcache" else WRITES}
+        {"repetition": repetition, "place": place, "mode": mode, "writes": WRITES, "pages": WRITES * (mode != "dontcache")}
         for repetition in range(transfers.REPETITIONS + 1)
         for place in transfers.PLACES
         for mode in transfers.MODES
@@ -222,8 +224,9 @@ def document(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     ]
     figures = transfers.describe(accept(counted_=iter(regions)))
     setup = {"cpus": CPUS, "size": 4096, "bytes": 32 << 20, "repetitions": 5, "skipped": ["memcpy*"], "hot": 0.5}
-    setup |= {"date": "2026-11-27 12:00", "command": "make price CPUS=2", "revision": "abc", "code": "def", "kernel": "7.3.4"}
-    return {"setup": setup | {"qemu": "10", "accelerator": "tcg"}, "cores": dict.fromkeys(("c", "rust"), figures)}
+    setup |= {"date": "2026-11-27 12:00", "command": "make price CPUS=2", "revision": "abc", "code": "def"}
+    setup |= {"kernel": "7.3.4", "qemu": "10", "accelerator": "tcg"}
+    return {"setup": setup, "cores": dict.fromkeys(("c", "rust"), figures)}
 
 
 def test_figures_are_per_write(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,11 +242,13 @@ def test_figures_are_per_write(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tables_and_page(monkeypatch: pytest.MonkeyPatch) -> None:
     text = transfers_page.page([document(monkeypatch)])
     assert "`make price CPUS=2`, 2026-11-27, revision abc, code def" in text
-    assert "| one file, xfs | Rust | 384 (384 to 384) | 640 (640 to 640) | 1408 (1408 to 1408) | +4.0 (+4.0 to +4.0) |" in text
-    assert "| one file, xfs | Rust | DONTCACHE | 5.00 | 0.25 | 0.0 | heap or per-CPU: drop |" in text
+    totals = "384 (384 to 384) | 640 (640 to 640) | 1408 (1408 to 1408) | +4.0 (+4.0 to +4.0) | +3.0 (+3.0 to +3.0)"
+    assert f"| one file, xfs | Rust | {totals} |" in text
+    assert "| one file, xfs | Rust | DONTCACHE | 5.00 | 0.25 | 0.0 | `heap or per-CPU: drop` |" in text
+    assert "### Lines that are hot with DONTCACHE only\n\nNone.\n" in text
     functions = text.partition("### Functions, writers to one file, xfs, Rust")[2].splitlines()[4:6]
-    assert functions[0] == "| drop | 0.00 | 0.00 | 5.00 | +5.00 |"
-    assert functions[1] == "| short _RNv | 0.50 | 0.50 | 0.50 | +0.00 |"
+    assert functions[0] == "| `drop` | 0.00 | 0.00 | 5.00 | +5.00 |"
+    assert functions[1] == "| `short _RNv` | 0.50 | 0.50 | 0.50 | +0.00 |"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +269,7 @@ def test_lines_that_are_hot_with_dontcache_only(
     group = {"kind": "counter", "functions": ["count"], "transfers": [9, 9, 9], "handovers": handovers, "lines": lines}
     found["cores"]["rust"]["one"]["lines"].append(group)
     hot = transfers_page.page([found]).partition("hot with DONTCACHE only")[2].partition("###")[0]
-    assert ("one file, xfs | C |" in hot, "| counter: count |" in hot) == (is_shown, is_shown)
+    assert ("one file, xfs | C |" in hot, "| `counter: count` |" in hot) == (is_shown, is_shown)
 
 
 def test_the_page_has_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

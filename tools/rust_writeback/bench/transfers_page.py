@@ -26,29 +26,40 @@ PLACES = {"separate": "a file each, xfs", "one": "one file, xfs", "device": "blo
 MODES = {"buffered": "buffered", "early": "buffered, early", "dontcache": "DONTCACHE"}
 CORE_NAMES = {"c": "C", "rust": "Rust"}
 
+TEXT, NUMBER, NAME = "text", "number", "name"
+BOTH = {"writers to": TEXT, "core": TEXT}
+
 Document = Mapping[str, Any]
+
+
+def _numbers(*titles: str) -> dict[str, str]:
+    return dict.fromkeys(titles, NUMBER)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A table: its title, what its columns are, and whether they are numbers."""
+    """A table: its title and its columns, each of which is text, numbers or names from the kernel's code."""
 
     title: str
-    columns: Sequence[str]
-    numbers: Sequence[bool]
+    columns: Mapping[str, str]
     rows: Sequence[Sequence[str]]
 
     def markdown(self) -> str:
         """For the page."""
-        ruler = (" ---: " if number else " --- " for number in self.numbers)
+        if not self.rows:
+            return f"### {self.title}\n\nNone."
+        ruler = (" ---: " if kind == NUMBER else " --- " for kind in self.columns.values())
         lines = [f"### {self.title}", "", f"| {' | '.join(self.columns)} |", f"|{'|'.join(ruler)}|"]
-        return "\n".join(lines + [f"| {' | '.join(row)} |" for row in self.rows])
+        for row in self.rows:
+            cells = (f"`{cell}`" if kind == NAME else cell for cell, kind in zip(row, self.columns.values(), strict=True))
+            lines.append(f"| {' | '.join(cells)} |")
+        return "\n".join(lines)
 
     def show(self, console: Console) -> None:
         """For the terminal."""
         table = Table(box=box.SIMPLE_HEAD, title=self.title, title_justify="left")
-        for column, number in zip(self.columns, self.numbers, strict=True):
-            table.add_column(column, justify="right" if number else "left")
+        for column, kind in self.columns.items():
+            table.add_column(column, justify="right" if kind == NUMBER else "left")
         for row in self.rows:
             table.add_row(*row)
         console.print(table)
@@ -80,9 +91,9 @@ def _totals(document: Document) -> Part:
         totals = [_interval([per_mib * value for value in values], 0) for values in series.values()]
         more = [_interval(series["dontcache"], 1, series[mode]) for mode in ("buffered", "early")]
         rows.append([PLACES[place], CORE_NAMES[core], *totals, *more])
-    columns = ["writers to", "core", *(f"{name}, per MiB" for name in MODES.values())]
-    columns += ["DONTCACHE - buffered, per write", "DONTCACHE - early, per write"]
-    return Part("Transfers", columns, [False, False, *[True] * 5], rows)
+    titles = [*(f"{name}, per MiB" for name in MODES.values())]
+    titles += ["DONTCACHE - buffered, per write", "DONTCACHE - early, per write"]
+    return Part("Transfers", BOTH | _numbers(*titles), rows)
 
 
 def _line(group: Mapping[str, Any]) -> str:
@@ -94,10 +105,11 @@ def _hottest(document: Document) -> Part:
     for core, place, loads in _loads(document):
         for mode, name in MODES.items():
             hottest, hot = loads[mode]["hottest"], loads[mode]["hot"]
-            figures = [f"{hottest['transfers']:.2f}", f"{hottest['handovers']:.2f}", f"{sum(hot) / len(hot):.1f}"]
-            rows.append([PLACES[place], CORE_NAMES[core], name, *figures, _line(hottest)])
-    columns = ["writers to", "core", "mode", "its transfers per write", "handovers", "hot lines", "hottest line"]
-    return Part("The hottest line", columns, [False, False, False, True, True, True, False], rows)
+            rates = (f"{hottest[figure]:.2f}" for figure in ("transfers", "handovers"))
+            number = f"{sum(hot) / len(hot):.1f}"
+            rows.append([PLACES[place], CORE_NAMES[core], name, *rates, number, _line(hottest)])
+    figures = _numbers("its transfers per write", "its handovers", "hot lines")
+    return Part("The hottest line", BOTH | {"mode": TEXT} | figures | {"hottest line": NAME}, rows)
 
 
 def _hot_only(document: Document) -> Part:
@@ -106,12 +118,12 @@ def _hot_only(document: Document) -> Part:
     rows = []
     for core, place, _ in _loads(document):
         for group in document["cores"][core][place]["lines"]:
-            *buffered, own = (rate / max(number, 1) for rate, number in zip(group["handovers"], group["lines"], strict=True))
-            if own >= least > max(buffered):
-                figures = [f"{group['lines'][2]:.0f}", *(f"{rate:.2f}" for rate in (*buffered, own))]
-                rows.append([PLACES[place], CORE_NAMES[core], *figures, _line(group)])
-    columns = ["writers to", "core", "number", *(f"handovers of each, {name}" for name in MODES.values()), "lines that are alike"]
-    return Part("Lines that are hot with DONTCACHE only", columns, [False, False, *[True] * 4, False], rows)
+            each = [rate / max(number, 1) for rate, number in zip(group["handovers"], group["lines"], strict=True)]
+            if each[-1] >= least > max(each[:-1]):
+                number = f"{group['lines'][-1]:.0f}"
+                rows.append([PLACES[place], CORE_NAMES[core], number, *(f"{rate:.2f}" for rate in each), _line(group)])
+    figures = _numbers("number", *(f"handovers of each, {name}" for name in MODES.values()))
+    return Part("Lines that are hot with DONTCACHE only", BOTH | figures | {"lines that are alike": NAME}, rows)
 
 
 def _most(items: Sequence[tuple[Any, Sequence[float]]]) -> list[tuple[Any, Sequence[float]]]:
@@ -130,13 +142,12 @@ def _details(document: Document, place: str) -> list[Part]:
         + [f"{group['handovers'][mode]:.2f}" for mode in (1, 2)]
         for group, rates in _most([(group, group["transfers"]) for group in found["lines"]])
     ]
-    columns = [*MODES.values(), "DONTCACHE - early"]
-    numbers = [False, *[True] * 4]
-    more = ["handovers, early", "handovers, DONTCACHE"]
+    rates_of = _numbers(*MODES.values(), "DONTCACHE - early")
+    more = _numbers("handovers, early", "handovers, DONTCACHE")
     where = f"writers to {PLACES[place]}, Rust"
     return [
-        Part(f"Functions, {where}", ["function", *columns], numbers, functions),
-        Part(f"Lines, {where}", ["lines that are alike", "number", *columns, *more], [False, *[True] * 7], groups),
+        Part(f"Functions, {where}", {"function": NAME} | rates_of, functions),
+        Part(f"Lines, {where}", {"lines that are alike": NAME} | _numbers("number") | rates_of | more, groups),
     ]
 
 
@@ -157,18 +168,18 @@ def page(documents: Sequence[Document]) -> str:
     setup = documents[-1]["setup"]
     text = [
         "# Cache lines that move between CPUs",
-        "`make price CPUS=4`, also with 2 and 8: transfers of 64-byte lines of the kernel's memory between the CPUs of a"
-        f" guest, if caches were infinite. Each CPU has a writer, all write {setup['bytes'] >> 20} MiB, {setup['size']} bytes a write;"
-        " a load ends 300 ms after the sync. A transfer is an access to a line that another CPU has modified, or a store to a"
-        " line that other CPUs hold. A handover is a transfer for a store to a line that another CPU has stored to last:"
-        f" several CPUs write that line. A hot line has at least {setup['hot']} handovers per write.",
-        "`buffered, early` is buffered as well, but the flusher writes as soon as 1 MiB is dirty. With the default a buffered"
-        " load of this size is written after the last writer has ended, so nothing contends with the writers."
-        " DONTCACHE differs from `early` by what DONTCACHE does.",
-        "xfs is mounted with lazytime: the guest is slow, and otherwise nearly each write would log a new time of its file.",
-        f"Means of {setup['repetitions']} repetitions in one boot of each core, with 95 % intervals; a run before them is"
-        " thrown away. The CPUs take turns after 100 accesses of memory, because the host has fewer than the guest: two CPUs"
-        " that use a line at once do so here as well. Waiting and waking are more frequent than with real CPUs.",
+        "`make price CPUS=4`, also with 2 and 8, counts the 64-byte lines of the kernel's memory that move between the CPUs"
+        f" of a guest, as if caches were infinite. Each CPU has a writer. Together they write {setup['bytes'] >> 20} MiB in"
+        f" writes of {setup['size']} bytes. A load ends 300 ms after the sync.",
+        "- A *transfer* is an access to a line that another CPU has modified, or a store to a line that other CPUs hold.\n"
+        "- A *handover* is a transfer for a store to a line that another CPU has stored to last: several CPUs write the line.\n"
+        f"- A *hot line* has at least {setup['hot']} handovers per write.\n"
+        "- *early* is buffered, but the flusher writes as soon as 1 MiB is dirty. By default it writes a buffered load of this"
+        " size when the last writer has ended, and does not contend with the writers. With DONTCACHE it does.",
+        f"Figures are means of {setup['repetitions']} repetitions in one boot of each core, with 95 % intervals. A run before"
+        " the first repetition is thrown away. The host has fewer CPUs than the guest, so the CPUs take turns after 100"
+        " accesses of memory each. The guest is slow beside its clock: tasks wait and wake more often than on a real machine,"
+        " and xfs is mounted with lazytime, because otherwise nearly each write would log a new time of its file.",
         "Accesses by these functions do not count, because they copy data, run by the clock or access the registers of the"
         f" APIC: `{' '.join(setup['skipped'])}`",
     ]
