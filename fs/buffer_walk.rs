@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The buffer walks: what `fs/buffer.c` and file systems call.
+//! Entry points of the buffer walks. `fs/buffer.c` and file systems call them.
 
-use core::ptr::NonNull;
 use kernel::{
     bindings,
-    buffer_head::{
-        self,
-        BufferRing, //
-    },
+    buffer_head::BufferRing,
     error::code::EINVAL,
     ffi::{
         c_int,
@@ -44,7 +40,7 @@ fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange,
     range
 }
 
-/// The same, without what is beyond the folio: what was copied is not to be lost.
+/// Like [`range_of`], but ends the range at the end of the folio: copied data must not be lost.
 #[inline(always)]
 fn range_within(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange, RangeError> {
     match range_of(ring, from, to) {
@@ -64,10 +60,10 @@ fn range_at(
     range_of(ring, from, from.wrapping_add(len as usize))
 }
 
-/// Makes the bytes `from..to` of `folio`, which were copied, up to date and dirty.
+/// Marks the bytes `from..to` of `folio`, which the caller has copied, up to date and dirty.
 ///
-/// Nothing to do for a folio without buffers. A range that the folio cannot have triggers a
-/// warning; of one that goes beyond the folio, what is in the folio is committed.
+/// Does nothing for a folio without buffers. An invalid range triggers a warning. If the range ends
+/// beyond the folio, the part inside the folio is committed.
 ///
 /// # Safety
 ///
@@ -81,7 +77,7 @@ pub unsafe extern "C" fn rust_block_commit_write(
 ) {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
-    // SAFETY: The caller promises buffers or nothing.
+    // SAFETY: The caller promises buffers or no private data.
     let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
         return;
     };
@@ -93,11 +89,10 @@ pub unsafe extern "C" fn rust_block_commit_write(
     }
 }
 
-/// Prepares the buffers of `folio` for a write of `len` bytes at `pos` of its file, with the help
-/// of the file system's `ops`, and makes the buffers first if there are none.
+/// Prepares the buffers of `folio` for a write of `len` bytes at `pos` of its file. Creates the
+/// buffers if the folio has none. The file system's `ops` map and read them.
 ///
-/// Returns zero or a negative error number. A range that the folio cannot have triggers a warning,
-/// and is `EINVAL`.
+/// Returns zero or a negative error number. An invalid range triggers a warning and gives `EINVAL`.
 ///
 /// # Safety
 ///
@@ -116,7 +111,7 @@ pub unsafe extern "C" fn rust_write_begin(
 ) -> c_int {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
-    // SAFETY: The caller promises buffers or nothing, and what `prepare()` asks for.
+    // SAFETY: The caller promises buffers or no private data, and what `prepare()` requires.
     unsafe {
         match BufferRing::of(folio) {
             Some(_) => prepare_cached(folio, pos, len, get_block, private, ops),
@@ -125,7 +120,7 @@ pub unsafe extern "C" fn rust_write_begin(
     }
 }
 
-/// The preparation of a folio that has buffers already: often nothing is to do.
+/// Prepares a folio that has buffers already. Often none of them needs work.
 ///
 /// # Safety
 ///
@@ -139,7 +134,7 @@ unsafe fn prepare_cached(
     private: *mut c_void,
     ops: *const bindings::rust_write_begin_ops,
 ) -> c_int {
-    // SAFETY: The caller promises buffers or nothing.
+    // SAFETY: The caller promises buffers or no private data.
     if let Some(ring) = unsafe { BufferRing::of(folio) } {
         let Ok(range) = range_at(&ring, pos, len) else {
             return EINVAL.to_errno();
@@ -152,7 +147,7 @@ unsafe fn prepare_cached(
     unsafe { prepare(folio, pos, len, get_block, private, ops) }
 }
 
-/// The preparation that has something to do: apart, to keep the common case short.
+/// Prepares a folio whose buffers need work. Not inlined, to keep the common case short.
 ///
 /// # Safety
 ///
@@ -166,18 +161,19 @@ unsafe fn prepare(
     private: *mut c_void,
     ops: *const bindings::rust_write_begin_ops,
 ) -> c_int {
-    // The C asserts the lock, too. Where there is nothing to prepare, nothing is asserted.
+    // As in C, an unlocked folio triggers a warning. The check is omitted where no buffer needs
+    // work.
     if warn_on!(!folio.test_locked()) {
         return EINVAL.to_errno();
     }
     // SAFETY: The caller promises an inode's page cache, and the lock keeps the folio in it.
     let inode = unsafe { AddressSpace::from_raw(folio.raw_mapping()) }.host();
-    // SAFETY: The same, and the caller promises buffers or nothing.
+    // SAFETY: As above, and the caller promises buffers or no private data.
     let ring = unsafe { BufferRing::of_or_create(folio, inode) };
     let Ok(range) = range_at(&ring, pos, len) else {
         return EINVAL.to_errno();
     };
-    // SAFETY: The caller promises the operations, and `inode` is that of the folio's page cache.
+    // SAFETY: The caller promises the operations, and `inode` owns the folio's page cache.
     let fs = unsafe {
         WriteBegin::new(
             folio,
@@ -192,24 +188,5 @@ unsafe fn prepare(
     match begin(&ring, &range, folio.test_uptodate(), &fs) {
         Ok(()) => 0,
         Err(error) => error,
-    }
-}
-
-/// Indexes the new buffers of a folio, so that a write finds its first one at once. Nothing to do
-/// for a few, or where there is no memory for it: those are walked.
-///
-/// # Safety
-///
-/// `head` must be null, or point at the first of as many linked buffers as the folio has blocks of
-/// their size, which nobody else knows. `gfp` must be what they were allocated with.
-#[export]
-pub unsafe extern "C" fn rust_index_buffers(
-    head: *mut bindings::buffer_head,
-    folio_size: usize,
-    gfp: bindings::gfp_t,
-) {
-    if let Some(head) = NonNull::new(head) {
-        // SAFETY: The caller promises the same, and there are buffers.
-        unsafe { buffer_head::index_buffers(head, folio_size, gfp) };
     }
 }

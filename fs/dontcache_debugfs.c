@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs: which writeback core is active, with which policy, and whether the
- * counter of dirty dropbehind pages is right. Works on both cores.
+ * debugfs files: the active writeback core, a check of the counter of dirty
+ * dropbehind pages, and a switch that keeps these pages dirty. They work on
+ * both cores.
  */
 #include <linux/backing-dev.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
+#include <linux/jump_label.h>
 #include <linux/pagemap.h>
 #include <linux/percpu_counter.h>
 #include <linux/rust_dropbehind.h>
 #include <linux/rust_round.h>
 #include <linux/seq_file.h>
-#include <linux/string.h>
-#include <linux/uaccess.h>
 #include <linux/xarray.h>
 
 static int core_show(struct seq_file *m, void *unused)
@@ -22,34 +22,27 @@ static int core_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(core);
 
-static int policy_show(struct seq_file *m, void *unused)
+DEFINE_STATIC_KEY_FALSE(dontcache_hold_key);
+
+static int hold_get(void *unused, u64 *on)
 {
-	seq_printf(m, "%s\n", rust_writeback_policy());
+	*on = static_key_enabled(&dontcache_hold_key);
 	return 0;
 }
 
-static ssize_t policy_write(struct file *file, const char __user *buf,
-			    size_t count, loff_t *pos)
+static int hold_set(void *unused, u64 on)
 {
-	char name[32] = {};
-	int err;
-
-	/* The C core has no choice. */
-	if (!rust_writeback_active())
-		return -EOPNOTSUPP;
-	if (count >= sizeof(name))
+	if (on > 1)
 		return -EINVAL;
-	if (copy_from_user(name, buf, count))
-		return -EFAULT;
-	/* What follows a NUL must not go unseen. */
-	if (strlen(name) != count)
-		return -EINVAL;
-	err = rust_writeback_set_policy(strim(name));
-	return err ?: count;
+	if (on)
+		static_branch_enable(&dontcache_hold_key);
+	else
+		static_branch_disable(&dontcache_hold_key);
+	return 0;
 }
-DEFINE_SHOW_STORE_ATTRIBUTE(policy);
+DEFINE_SIMPLE_ATTRIBUTE(hold_fops, hold_get, hold_set, "%llu\n");
 
-/* The pages of @mapping that are dirty and dropbehind, by their flags. */
+/* Count the dirty dropbehind pages of @mapping from the page flags. */
 static unsigned long mapping_dontcache_dirty(struct address_space *mapping)
 {
 	XA_STATE(xas, &mapping->i_pages, 0);
@@ -58,7 +51,7 @@ static unsigned long mapping_dontcache_dirty(struct address_space *mapping)
 
 	xas_lock_irq(&xas);
 	xas_for_each_marked(&xas, folio, ULONG_MAX, PAGECACHE_TAG_DIRTY) {
-		/* With DAX an entry is no folio. */
+		/* A DAX entry is a value, not a folio. */
 		if (!xa_is_value(folio) && folio_is_dontcache_dirty(folio))
 			nr += folio_nr_pages(folio);
 		if (++visited % XA_CHECK_SCHED)
@@ -73,7 +66,7 @@ static unsigned long mapping_dontcache_dirty(struct address_space *mapping)
 }
 
 struct walk {
-	struct xarray pages;	/* id of a bdi -> pages found on it */
+	struct xarray pages;	/* bdi id -> pages found */
 	int err;
 };
 
@@ -82,7 +75,7 @@ static void walk_inode(struct inode *inode, struct walk *walk)
 	unsigned long id = inode_to_bdi(inode)->id, nr;
 	void *entry;
 
-	/* i_data: the pages of a device node are the block device's. */
+	/* A device node's i_mapping is the block device's: use i_data. */
 	nr = mapping_dontcache_dirty(&inode->i_data);
 	if (!nr)
 		return;
@@ -102,7 +95,7 @@ static void walk_super(struct super_block *sb, void *arg)
 	spin_lock(&sb->s_inode_list_lock);
 	list_for_each_entry(inode, &sb->s_inodes, i_sb_list) {
 		spin_lock(&inode->i_lock);
-		/* Only what can be dirty is sure to have a bdi. */
+		/* Only an inode with dirty pages is sure to have a bdi. */
 		if ((inode_state_read(inode) & (I_FREEING | I_WILL_FREE | I_NEW)) ||
 		    !mapping_tagged(&inode->i_data, PAGECACHE_TAG_DIRTY) ||
 		    !mapping_can_writeback(&inode->i_data)) {
@@ -114,7 +107,9 @@ static void walk_super(struct super_block *sb, void *arg)
 		spin_unlock(&sb->s_inode_list_lock);
 
 		walk_inode(inode, walk);
-		/* The inode keeps the place in the list until the next is held. */
+		/*
+		 * Put an inode only after the next is held: it pins the list.
+		 */
 		iput(previous);
 		previous = inode;
 
@@ -125,14 +120,14 @@ static void walk_super(struct super_block *sb, void *arg)
 	iput(previous);
 }
 
-/* The exact sum over all wbs of @bdi; negative if they have drifted. */
+/* The exact sum over all wbs of @bdi; negative after drift. */
 static s64 bdi_dontcache_dirty(struct backing_dev_info *bdi)
 {
 	struct bdi_writeback *wb;
 	s64 sum = 0;
 
 	list_for_each_entry_rcu(wb, &bdi->wb_list, bdi_node) {
-		/* One that is being released has lost its counters. */
+		/* A wb in release has freed its counters. */
 		if (!wb_tryget(wb))
 			continue;
 		sum += percpu_counter_sum(&wb->stat[WB_DONTCACHE_DIRTY]);
@@ -166,73 +161,14 @@ out:
 }
 DEFINE_SHOW_ATTRIBUTE(dontcache_dirty);
 
-static DEFINE_MUTEX(bounds_lock);
-
-/* @data is the place of a number among the bounds. */
-static int bound_get(void *data, u64 *number)
-{
-	unsigned int numbers[NR_RUST_PACE_BOUNDS];
-
-	rust_pace_get_bounds(numbers);
-	*number = numbers[(unsigned long)data];
-	return 0;
-}
-
-static int bound_set(void *data, u64 number)
-{
-	unsigned int numbers[NR_RUST_PACE_BOUNDS];
-
-	if (number > UINT_MAX)
-		return -EINVAL;
-	guard(mutex)(&bounds_lock);
-	rust_pace_get_bounds(numbers);
-	numbers[(unsigned long)data] = number;
-	return rust_pace_set_bounds(numbers);
-}
-DEFINE_DEBUGFS_ATTRIBUTE(bound_fops, bound_get, bound_set, "%llu\n");
-
-static const char * const bound_names[] = {
-	[RUST_PACE_LEAST_KIB] = "least_kib",
-	[RUST_PACE_MOST_KIB] = "most_kib",
-	[RUST_PACE_INODE_KIB] = "inode_kib",
-	[RUST_PACE_LEAST_MS] = "least_ms",
-	[RUST_PACE_MOST_MS] = "most_ms",
-};
-
-/* The wbs that write for DONTCACHE writers, each at a pace of its own. */
-static int wbs_show(struct seq_file *m, void *unused)
-{
-	struct backing_dev_info *bdi;
-	struct bdi_writeback *wb;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(bdi, &bdi_list, bdi_list)
-		list_for_each_entry_rcu(wb, &bdi->wb_list, bdi_node)
-			seq_printf(m, "%s %u ms %ld KiB %u KiB\n",
-				   bdi_dev_name(bdi),
-				   READ_ONCE(wb->dontcache_pace.delay),
-				   READ_ONCE(wb->dontcache_pace.kick_at)
-				   << (PAGE_SHIFT - 10),
-				   READ_ONCE(wb->dontcache_pace.average));
-	rcu_read_unlock();
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(wbs);
-
 static int __init dontcache_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("rust_writeback", NULL);
-	struct dentry *adaptive = debugfs_create_dir("adaptive", dir);
-	unsigned long i;
 
 	debugfs_create_file("core", 0400, dir, NULL, &core_fops);
 	debugfs_create_file("dontcache_dirty", 0400, dir, NULL,
 			    &dontcache_dirty_fops);
-	debugfs_create_file("policy", 0600, dir, NULL, &policy_fops);
-	for (i = 0; i < ARRAY_SIZE(bound_names); i++)
-		debugfs_create_file(bound_names[i], 0600, adaptive, (void *)i,
-				    &bound_fops);
-	debugfs_create_file("wbs", 0400, adaptive, NULL, &wbs_fops);
+	debugfs_create_file("hold", 0600, dir, NULL, &hold_fops);
 	return 0;
 }
 late_initcall(dontcache_debugfs_init);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kick: what `generic_write_sync()` calls.
+//! The kick asks the flusher for a round. `filemap_dontcache_kick_writeback()` calls it.
 
 use kernel::{
     backing_dev::WbSection,
@@ -8,16 +8,18 @@ use kernel::{
     flusher::ListsGuard,
     fs::AddressSpace,
     prelude::*,
-    writeback::kick::{
-        ask,
-        is_asked,
-        kick,
-        Run, //
+    writeback::{
+        kick::{
+            ask,
+            is_asked,
+            Run, //
+        },
+        pace::DELAY_MS, //
     }, //
 };
 
-/// The section in which the flusher is asked. It finds the inode of `cache` in the round that
-/// follows.
+/// The section in which the flusher is asked. Lists the inode of `cache` for the round first, if it
+/// is not listed.
 fn section(cache: &AddressSpace) -> WbSection<'_> {
     if cache.is_dontcache_unlisted() {
         if let Some(lists) = ListsGuard::of_inode(cache.host()) {
@@ -27,49 +29,26 @@ fn section(cache: &AddressSpace) -> WbSection<'_> {
     cache.host().wb_section()
 }
 
-/// Asks the flusher to write back dirty dropbehind pages, after a `RWF_DONTCACHE` write to `cache`:
-/// when there are enough of them, or have been for long enough.
-///
-/// Nothing to do for an inode that has no wb: it was never dirtied, as by a direct write.
-#[inline(always)]
-pub(super) fn ask_after_write(cache: &AddressSpace) {
-    if cache.is_dontcache_unlisted() || !cache.host().look_at_wb(is_asked).unwrap_or(false) {
-        ask_for_round(cache);
-    }
-}
-
-/// Once or twice a round, so not for the path of most writes.
+/// Runs once or twice a round: cold, to keep it out of the path of most writes.
 #[cold]
 fn ask_for_round(cache: &AddressSpace) {
     let section = section(cache);
     let asked = section
         .wb()
         .and_then(|wb| ask(wb, || cache.has_dirty_pages()));
-    if let Some(run) = asked {
-        wake(section, run);
+    if let (Some(run), Some(wb)) = (asked, section.into_ref()) {
+        wb.run_within(match run {
+            Run::Now => 0,
+            Run::Later => DELAY_MS,
+        });
     }
 }
 
-/// The same, at once.
-pub(super) fn kick_after_write(cache: &AddressSpace) {
-    let section = section(cache);
-    let kicked = |wb| kick(wb, || cache.has_dirty_pages());
-    if section.wb().is_some_and(kicked) {
-        wake(section, Run::Now);
-    }
-}
-
-fn wake(section: WbSection<'_>, run: Run) {
-    let Some(wb) = section.into_ref() else {
-        return;
-    };
-    match run {
-        Run::Now => wb.run_within(0),
-        Run::Within(milliseconds) => wb.run_within(milliseconds),
-    }
-}
-
-/// [`ask_after_write`], for `mapping`.
+/// Asks the flusher to write back dirty dropbehind pages after a `RWF_DONTCACHE` write to
+/// `mapping`: at once if the threshold is reached, after a delay otherwise.
+///
+/// Does nothing for an inode without a wb: it was never dirtied, for instance by direct writes
+/// only.
 ///
 /// # Safety
 ///
@@ -77,5 +56,8 @@ fn wake(section: WbSection<'_>, run: Run) {
 #[export]
 pub unsafe extern "C" fn rust_dontcache_kick(mapping: *mut bindings::address_space) {
     // SAFETY: The caller promises a live page cache.
-    ask_after_write(unsafe { AddressSpace::from_raw(mapping) });
+    let cache = unsafe { AddressSpace::from_raw(mapping) };
+    if cache.is_dontcache_unlisted() || !cache.host().look_at_wb(is_asked).unwrap_or(false) {
+        ask_for_round(cache);
+    }
 }

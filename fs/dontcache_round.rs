@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The round: what the flusher calls, where fs-writeback.c has hooks.
+//! The flusher's round for DONTCACHE writes. The hooks in fs-writeback.c call it.
 
-use crate::dontcache_policy as policy;
 use kernel::{
     backing_dev::BdiWriteback,
     bindings,
@@ -21,12 +20,8 @@ use kernel::{
     writeback::{
         kick::{
             consume,
-            ended,
-            go_on,
             is_asked_for,
-            rest,
-            Request,
-            Wb, //
+            rest, //
         },
         round::{
             round,
@@ -37,37 +32,19 @@ use kernel::{
     }, //
 };
 
-/// Writes what was asked for, `most` pages of it, and returns how many it has written. Apart, to
-/// keep short what finds nothing.
+/// Writes up to `most` of the `counted` pages, and returns how many it has written. Not inlined, to
+/// keep the path without a request short.
 #[inline(never)]
-fn write(mut flusher: Flusher<'_>, asked: Request, purpose: Purpose, most: i64) -> i64 {
-    let wb = flusher.wb();
-    let Request {
-        pages,
-        why,
-        rest_ms,
-    } = asked;
-    let budget = pages.min(most);
-    flusher.set_reason(why);
-    flusher.adapt(asked);
-    let purpose = if policy::is_default() {
-        purpose.paced(rest_ms)
-    } else {
-        purpose
-    };
+fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose, most: i64) -> i64 {
+    let budget = counted.min(most);
+    flusher.begin_round();
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
-    let written = written.of_turn(budget, pages);
-    flusher.pace().end_round(written);
-    if policy::has_flusher() || written.again_ms.is_some() {
-        ended(wb, pages, written);
-    }
-    if policy::is_default() {
-        go_on(wb);
-    }
+    let written = written.of_turn(budget, counted);
+    flusher.end_round(counted, written);
     written.pages
 }
 
-/// What the flusher does for a kick. Returns how many pages that were.
+/// Serves a kick. Returns how many pages were written.
 ///
 /// # Safety
 ///
@@ -83,14 +60,14 @@ pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) 
     write(flusher, asked, Purpose::Alone, i64::MAX) as c_long
 }
 
-/// The same between two portions of `work`, which is for what was dirtied before `dirtied_before`;
-/// or in front of another work or of what a rescuer does, where `work` is null. So neither many nor
-/// long works delay a kick.
+/// Serves a kick between two portions of `work`, which writes inodes dirtied before
+/// `dirtied_before`. With a null `work`, serves it before the next work item or before a rescuer's
+/// writeback. Without this, many or long work items would delay a kick.
 ///
 /// # Safety
 ///
-/// `wb` must point at a live wb, `work` at the work that its flusher does, or be null. The context
-/// must be that flusher's, without a lock.
+/// `wb` must point at a live wb. `work` must be null or point at the work item that its flusher
+/// processes. The context must be that flusher's, without a lock.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_flush_beside(
     wb: *mut bindings::bdi_writeback,
@@ -105,7 +82,7 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
         // SAFETY: The caller promises the flusher's context.
         (unsafe { Flusher::assume_running(wb) }, During::NextWork)
     } else {
-        // SAFETY: The caller promises the flusher's context, and that it does this work.
+        // SAFETY: The caller promises the flusher's context, and that the flusher processes `work`.
         let flusher = unsafe { Flusher::assume_running_beside(wb, work, dirtied_before) };
         let during = if flusher.is_beside_sync() {
             During::Sync
@@ -127,7 +104,7 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
     }
 }
 
-/// The flusher is about to rest. What is left for it to do is tried again.
+/// Schedules the flusher again before it sleeps, if pages are left for it to write.
 ///
 /// # Safety
 ///
@@ -136,14 +113,10 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
 pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
-    // What a writer was promised under another policy is kept.
-    let wb = flusher.wb();
-    if !policy::has_flusher() && !wb.is_left() && !wb.is_pending() {
-        return;
-    }
-    let again = rest(wb);
+    let again = rest(flusher.wb());
     let again = if again == Some(0) && flusher.is_rescuer() {
-        // It leaves alone what is due while it has just been served.
+        // A rescuer skips pages that are due if a round has just been served: wait out that
+        // interval.
         Some(BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32)
     } else {
         again
@@ -151,41 +124,34 @@ pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
     flusher.run_again_within(again);
 }
 
-/// How many pages of the inode of `mapping` are written for a round: `most`, or less.
+/// Initialises the pace of a new wb.
 ///
 /// # Safety
 ///
-/// `wb` must point at a live wb and `mapping` at a live page cache. The context must be that of the
-/// wb's flusher, which is about to write that inode, without a lock.
+/// `wb` must point at a wb that no other context can reach yet.
+#[export]
+pub unsafe extern "C" fn rust_pace_init(wb: *mut bindings::bdi_writeback) {
+    // SAFETY: The caller promises memory that holds a wb.
+    WbPace::of(unsafe { BdiWriteback::from_raw(wb) }).init();
+}
+
+/// Returns how many pages of an inode the round may write at a time, at most `most`.
+///
+/// # Safety
+///
+/// `wb` must point at a live wb. The context must be that of its flusher, which is about to write
+/// an inode, without a lock.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_chunk(
     wb: *mut bindings::bdi_writeback,
-    mapping: *mut bindings::address_space,
     most: c_long,
 ) -> c_long {
-    // SAFETY: The caller promises a live wb and page cache.
-    let (wb, cache) = unsafe { (BdiWriteback::from_raw(wb), AddressSpace::from_raw(mapping)) };
-    WbPace::of(wb).chunk(most as i64, cache) as c_long
-}
-
-/// How many pages of that inode a round has left on purpose, once it is written but for `unwritten`
-/// pages of what was to be.
-///
-/// # Safety
-///
-/// `wb` must point at a live wb. The context must be that of its flusher, which has written what
-/// [`rust_dontcache_chunk`] said last.
-#[export]
-pub unsafe extern "C" fn rust_dontcache_kept(
-    wb: *mut bindings::bdi_writeback,
-    unwritten: c_long,
-) -> c_long {
     // SAFETY: The caller promises a live wb.
-    WbPace::of(unsafe { BdiWriteback::from_raw(wb) }).keep(unwritten as i64) as c_long
+    WbPace::of(unsafe { BdiWriteback::from_raw(wb) }).chunk(most as i64) as c_long
 }
 
-/// Queues what `b_dontcache` has for work that writes what was dirtied before `dirtied_before`, of
-/// `sb` alone if that is not null. Returns how many inodes.
+/// Queues the inodes of `b_dontcache` that were dirtied before `dirtied_before`. A non-null `sb`
+/// limits this to its inodes. Returns how many inodes were queued.
 ///
 /// # Safety
 ///
@@ -201,7 +167,8 @@ pub unsafe extern "C" fn rust_dontcache_queue(
     lists.queue_older(sb, dirtied_before) as c_int
 }
 
-/// The inode of `mapping` has got into the lists of `wb`, where it may belong into `b_dontcache`.
+/// The inode of `mapping` has moved to the lists of `wb`. Moves it to `b_dontcache` if it belongs
+/// there.
 ///
 /// # Safety
 ///
@@ -217,14 +184,14 @@ pub unsafe extern "C" fn rust_dontcache_switched(
     lists.adopt(cache.host());
 }
 
-/// Whether the inode of `mapping`, which gets into another list of `wb`, belongs into
+/// Returns whether the inode of `mapping`, which moves to another list of `wb`, belongs in
 /// `b_dontcache`.
 ///
 /// # Safety
 ///
-/// `mapping` must point at the page cache of an inode, neither freed during the call, and `wb` at
-/// the live wb of that inode. The caller must hold its `list_lock` and the lock of the inode, and
-/// not the lock of the page cache.
+/// `mapping` must point at the page cache of an inode, and `wb` at the live wb of that inode.
+/// Neither the page cache nor the inode may be freed during the call. The caller must hold the
+/// `list_lock` of `wb` and the lock of the inode, but not the lock of the page cache.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_keeps(
     mapping: *mut bindings::address_space,

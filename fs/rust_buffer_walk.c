@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The buffer walk for file systems that are modules.
+ * Exports the buffer walk to file systems in modules.
  */
 #include <linux/export.h>
 #include <linux/rust_buffer_walk.h>

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The C and the Rust core, driven through the same random writes to two folios
- * that are twins: block_commit_write(), __block_write_begin_int() (with
- * get_block and with an iomap) and ext4_block_write_begin() must return the
- * same, ask the file system and the disk for the same in the same order, and
- * leave the same buffers, folio flags and data behind.
+ * Drives the C and the Rust core through the same random writes to two twin
+ * folios. block_commit_write(), __block_write_begin_int() (with get_block and
+ * with an iomap) and ext4_block_write_begin() must return the same values, make
+ * the same requests to the file system and the disk in the same order, and
+ * leave the same buffers, folio flags and data.
  *
- * They differ on purpose in one thing. If the folio is up to date on entry,
- * Rust leaves the buffers that the range does not touch as they are, and C
- * visits some of them:
+ * They differ on purpose in one case. If the folio is up to date on entry, Rust
+ * leaves the buffers outside the range as they are. C visits some of them:
  *
- * - In write_begin it sets BH_Uptodate. All data of a folio that is up to date
- *   are valid, whatever a buffer says, and whoever wants them asks the folio
- *   first. A buffer of it loses the bit when its write fails; the next write
- *   to that very buffer sets it again. Only bread(), in the cache of a block
- *   device, asks the buffer alone, and then reads it from the device, as it
- *   does with either core when nobody writes beside it.
+ * - In write_begin, C sets BH_Uptodate. All data of an up-to-date folio is
+ *   valid, whatever a buffer says, and readers check the folio first. A buffer
+ *   loses the bit when its write fails. The next write to that buffer sets the
+ *   bit again. Only bread(), in the cache of a block device, checks the buffer
+ *   alone. It then reads the device, as with either core if no write touches
+ *   another part of the folio.
  *
- * - In commit it clears BH_New. get_block sets that bit under the lock of the
- *   folio, and under the same lock the commit clears it from what was copied
- *   and folio_zero_new_buffers() from the rest of the range. So no buffer of a
- *   folio that is up to date has the bit when the next write begins.
+ * - In commit, C clears BH_New. get_block sets the bit under the folio lock.
+ *   Under the same lock, the commit clears it from copied buffers, and
+ *   folio_zero_new_buffers() from the rest of the range. So no buffer of an
+ *   up-to-date folio has the bit when the next write begins.
  *
- * States in which C warns are not tried: a new buffer in the range of ext4's
- * walk, and one that is new but not up to date in the range of a write_begin
- * to a folio that is (should get_block fail, that would be dirtied as it is).
+ * Not tested are states in which C warns: a new buffer in the range of ext4's
+ * walk, and, in an up-to-date folio, one that is new but not up to date in the
+ * range of a write_begin (if get_block failed, it would be dirtied as it is).
  */
 #include <kunit/test.h>
 #include <linux/backing-dev.h>
@@ -50,12 +49,12 @@
 #define MIN_BLOCK_BITS	SECTOR_SHIFT
 #define MAX_BLOCK_BITS	16
 #define MAX_BUFFERS	(PAGE_SIZE << MAX_ORDER >> MIN_BLOCK_BITS)
-#define MAX_EVENTS	(MAX_BUFFERS + 2)	/* a range has two ends to read */
+#define MAX_EVENTS	(MAX_BUFFERS + 2)	/* a range has two ends */
 
-/* Trials with small folios are quick, and find most of what can be found. */
+/* Small folios are quick to test, and find most bugs. */
 #define NR_TRIALS(order) max(8192 >> (order), 320)
 
-/* Where block 0 of a file is on the disk. */
+/* Disk block of block 0 of a file. */
 #define FIRST_BLOCK	4096
 
 static unsigned long replay;
@@ -79,7 +78,7 @@ struct buffer {
 
 enum { EVENT_GET_BLOCK, EVENT_READ, EVENT_WRITE };
 
-/* What a walk asked of the file system or of the disk; without padding. */
+/* A request of a walk to the file system or disk; without padding. */
 struct event {
 	u32			what;
 	u32			how;	/* create; flags of the bio */
@@ -97,7 +96,7 @@ struct twin {
 	int			ret;
 };
 
-/* A write, and what it finds. All of it follows from the seed. */
+/* A write and the state before it. The seed determines all of it. */
 struct trial {
 	u64			seed;
 	enum walk		walk;
@@ -132,11 +131,11 @@ struct pair {
 	struct vfsmount		*mnt;
 	struct gendisk		*disk;
 	struct twin		twins[NR_CORES];
-	struct twin		*running;	/* whose I/O the disk gets */
+	struct twin		*running;	/* its I/O reaches the disk */
 	struct trial		trial;
 	struct buffer		*before;
 	struct tally		tally;
-	/* With a store the disk keeps what is written to it. */
+	/* With a store, the disk keeps written data. */
 	void			*store;
 	sector_t		store_start;
 	sector_t		bad_sector;
@@ -155,7 +154,7 @@ static bool touched(const struct trial *trial, unsigned int nr)
 	return end > trial->from && start < trial->to;
 }
 
-/* The same for both twins, whatever was asked before. */
+/* Draws do not depend on earlier ones: both twins get the same. */
 static u32 draw_of(const struct trial *trial, u64 where, unsigned int bits)
 {
 	return hash_64(hash_64(where, 32) ^ hash_64(trial->seed, 32), bits);
@@ -272,9 +271,9 @@ static struct file_system_type twin_fs_type = {
 };
 
 /*
- * The page cache may have small folios only, so these are not in it: their
- * mapping is all that the walks need. The inode is not hashed, so that no
- * flusher looks for dirty folios that it could not find.
+ * The folios are not in the page cache, which may support small folios only:
+ * the walks need only their mapping. The inode is not hashed, so the flusher
+ * does not search it for dirty folios.
  */
 static void twin_init(struct kunit *test, struct twin *twin)
 {
@@ -290,13 +289,12 @@ static void twin_init(struct kunit *test, struct twin *twin)
 	KUNIT_ASSERT_NOT_NULL(test, twin->events);
 }
 
-/* A folio of the trial's size, locked, with buffers of its block size. */
+/* A locked folio of the trial's size and block size. */
 static void twin_get_folio(struct kunit *test, enum core core)
 {
 	struct pair *pair = test->priv;
 	const struct trial *trial = &pair->trial;
 	struct twin *twin = &pair->twins[core];
-	struct buffer_head *head;
 
 	twin->inode->i_blkbits = trial->block_bits;
 	twin->folio = folio_alloc(GFP_KERNEL, trial->order);
@@ -304,9 +302,7 @@ static void twin_get_folio(struct kunit *test, enum core core)
 	folio_lock(twin->folio);
 	twin->folio->mapping = twin->inode->i_mapping;
 	set_core(core);
-	head = create_empty_buffers(twin->folio, BIT(trial->block_bits), 0);
-	KUNIT_ASSERT_EQ(test, !!head->b_index,
-			core == CORE_RUST && trial_buffers(trial) > 16);
+	create_empty_buffers(twin->folio, BIT(trial->block_bits), 0);
 }
 
 static void twin_put_folio(struct twin *twin)
@@ -327,7 +323,7 @@ static void twin_put_folio(struct twin *twin)
 	twin->folio = NULL;
 }
 
-/* Make everything as the trial wants it, whatever the last one left. */
+/* Set the state of the trial, independent of the last trial. */
 static void twin_prepare(struct pair *pair, struct twin *twin)
 {
 	const struct trial *trial = &pair->trial;
@@ -426,7 +422,7 @@ static void draw_range(struct trial *trial, struct rnd_state *rnd)
 	}
 	trial->from = min(from, to);
 	trial->to = max(from, to);
-	/* A write_begin names a byte of the folio, if only for no bytes. */
+	/* A write_begin starts inside the folio, even with no bytes. */
 	if (trial->walk != COMMIT_WRITE && trial->from == size) {
 		trial->from = 0;
 		trial->to = 0;
@@ -452,7 +448,7 @@ static void draw_iomap(struct pair *pair, struct rnd_state *rnd)
 	};
 }
 
-/* In a trial, each bit is off in all buffers, on in all, or on in some. */
+/* In a trial, each bit is set in no buffer, all, or some. */
 static void draw_buffers(struct pair *pair, struct rnd_state *rnd)
 {
 	const unsigned long bits = BIT(BH_Uptodate) | BIT(BH_Dirty) |
@@ -539,7 +535,7 @@ static struct buffer buffer_of(const struct buffer_head *bh)
 	};
 }
 
-/* The difference that is meant: see the top. */
+/* The intended difference: see the top of the file. */
 static void check_untouched(struct kunit *test, unsigned int nr,
 			    const struct buffer *c, const struct buffer *rust)
 {
@@ -702,7 +698,7 @@ static void run_trials(struct kunit *test, enum walk walk)
 	KUNIT_EXPECT_EQ_MSG(test, get_taint(), before, "there was a warning");
 }
 
-/* Trials in which nothing happens would be alike, too. */
+/* Trials without any effect would be equal, too. */
 static void expect_begun(struct kunit *test)
 {
 	struct tally *tally = &((struct pair *)test->priv)->tally;
@@ -788,7 +784,7 @@ static void twin_write_back(struct kunit *test, struct twin *twin)
 	folio_wait_writeback(twin->folio);
 }
 
-/* @content is what belongs in the folio: with this write, too. */
+/* @content is the expected data, and includes this write after it. */
 static void twin_write(struct kunit *test, struct twin *twin, enum walk walk,
 		       size_t from, size_t to, void *content)
 {
@@ -802,7 +798,7 @@ static void twin_write(struct kunit *test, struct twin *twin, enum walk walk,
 	KUNIT_EXPECT_TRUE(test, folio_test_uptodate(twin->folio));
 	KUNIT_EXPECT_TRUE(test, folio_test_dirty(twin->folio));
 	KUNIT_EXPECT_MEMEQ(test, data, content, folio_size(twin->folio));
-	/* The disk has old data, which must not come back. */
+	/* The old data on the disk must not be read. */
 	for (unsigned int nr = 0; nr < twin->nr_events; nr++)
 		KUNIT_EXPECT_NE(test, twin->events[nr].what, EVENT_READ);
 }
@@ -857,7 +853,7 @@ static void recover_a_lost_write(struct kunit *test, enum core core,
 	lose_a_write(test, core, content);
 	state = lost_buffer(twin)->b_state;
 
-	/* Before it, right after it, after it. */
+	/* Write before, directly behind, and far behind the buffer. */
 	twin_write(test, twin, walk, lost - 2 * PAGE_SIZE + 5, lost, content);
 	twin_write(test, twin, walk, lost + PAGE_SIZE, lost + PAGE_SIZE + 1,
 		   content);
@@ -880,7 +876,7 @@ static void recover_a_lost_write(struct kunit *test, enum core core,
 	twin_put_folio(twin);
 }
 
-/* The one way in which a folio that is up to date gets a buffer that is not. */
+/* Only a failed write clears a buffer's bit in an up-to-date folio. */
 static void a_lost_write_is_recovered(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -939,7 +935,7 @@ static int buffer_walk_twins_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, pair->mnt);
 	sb = pair->mnt->mnt_sb;
 	KUNIT_ASSERT_EQ(test, super_setup_bdi(sb), 0);
-	/* All that ext4's walk asks of its super block: there is no journal. */
+	/* ext4's walk needs only this of its super block: no journal. */
 	sb->s_fs_info = kunit_kzalloc(test, sizeof(struct ext4_sb_info),
 				      GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, sb->s_fs_info);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What single operations of the active writeback core cost, in TSC ticks.
- * Where the TSC counts instructions, the figures repeat to the digit.
+ * Cost of single operations of the active writeback core, in TSC ticks. Where
+ * the TSC counts instructions, results repeat exactly.
  *
- * Writing the number of an open file to debugfs rust_writeback/micro runs the
- * operations on that file; reading it back gives a line an operation.
+ * Write the number of an open file to debugfs rust_writeback/micro to run the
+ * operations on that file. A read returns a line per operation.
  */
 #include <linux/backing-dev.h>
 #include <linux/debugfs.h>
@@ -22,7 +22,7 @@ struct subject {
 	struct address_space	*mapping;
 	struct folio		*folio;
 	struct bdi_writeback	*wb;
-	struct kiocb		iocb;	/* of a DONTCACHE write that is done */
+	struct kiocb		iocb;	/* of a finished DONTCACHE write */
 };
 
 static void nothing(struct subject *s)
@@ -40,7 +40,7 @@ static void clear_kick(struct subject *s)
 	clear_bit(WB_dontcache_left, &s->wb->state);
 }
 
-/* A round comes in a while. With C it comes at once. */
+/* A round is due after the delay. With C it comes at once. */
 static void set_wait(struct subject *s)
 {
 	clear_kick(s);
@@ -48,7 +48,7 @@ static void set_wait(struct subject *s)
 					  WB_start_dontcache, &s->wb->state);
 }
 
-/* Has grown beyond what is inlined where the other operations are. */
+/* Inlined like the other operations, despite its size. */
 static __always_inline void kick(struct subject *s)
 {
 	generic_write_sync(&s->iocb, 1);
@@ -70,8 +70,8 @@ static void clean(struct subject *s)
 }
 
 /*
- * The least that @op costs after @prepare. An interrupt in the middle makes
- * some rounds dear, so the cheapest is the operation itself.
+ * The minimum cost of @op after @prepare. An interrupt makes some rounds
+ * expensive, so the minimum is the cost of the operation itself.
  */
 static u64 ticks(struct subject *s, void (*prepare)(struct subject *),
 		 void (*op)(struct subject *))
@@ -116,14 +116,14 @@ static const char * const micro_names[NR_MICRO_OPS] = {
 };
 
 static DEFINE_MUTEX(micro_lock);
-/* Signed: on a busy host the difference of two measurements may be negative. */
+/* Signed: on a busy host the difference may be negative. */
 static s64 micro_result[NR_MICRO_OPS];
 static bool micro_done;
 
 /*
- * Accounting is what a dropbehind folio costs more than an ordinary one in
- * the functions that dirty and clean it. The folio ends up dirty and ordinary:
- * the wb has dirty I/O then, and nothing is counted.
+ * Accounting is the extra cost of a dropbehind folio in the functions that
+ * dirty and clean it. At the end the folio is dirty and ordinary, so the wb has
+ * dirty I/O, and nothing is counted.
  */
 static int measure(struct subject *s)
 {
@@ -149,7 +149,7 @@ static int measure(struct subject *s)
 	return 0;
 }
 
-/* On the first folio of @file, which keeps its lock until all is measured. */
+/* Use the first folio of @file, locked until all is measured. */
 static int micro_run(struct file *file)
 {
 	struct subject s = {

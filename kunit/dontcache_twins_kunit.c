@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The C and the Rust core, driven through the same random operations on two
- * file systems that are twins; whatever can be seen of them must be the same.
+ * Drives the C and the Rust core through the same random operations on two twin
+ * file systems. All visible state must be the same.
  *
- * The operations are the kernel's own functions with our hooks in them, and
- * the file system below is as small as one with writeback can be: its pages
- * are written nowhere.
+ * The operations are the kernel's own functions with our hooks. The file system
+ * below is minimal, and writes its pages nowhere.
  */
 #include <kunit/test.h>
 #include <linux/backing-dev.h>
@@ -58,7 +57,7 @@ static struct file_system_type twin_fs_type = {
 
 struct twin {
 	struct vfsmount		*mnt;
-	struct file		*file;	/* no more than a kiocb asks for */
+	struct file		*file;	/* only what a kiocb needs */
 	struct inode		*inode;
 	struct address_space	*mapping;
 	struct bdi_writeback	*wb;
@@ -79,8 +78,8 @@ static struct inode *twin_new_inode(struct kunit *test, struct super_block *sb)
 }
 
 /*
- * Without WB_registered nobody wakes the flusher, and all that happens to the
- * twin is what the test does to it.
+ * Without WB_registered the flusher is not woken: only the test acts on the
+ * twin.
  */
 static void twin_init(struct kunit *test, struct twin *twin)
 {
@@ -120,21 +119,17 @@ enum op {
 	NR_OPS
 };
 
-/* The end of a DONTCACHE write of @count bytes, which ended at @end. */
-static void twin_written(struct twin *twin, loff_t end, ssize_t count)
+/* The end of a DONTCACHE write. Rust kicks for any number of pages. */
+static void twin_kick(struct twin *twin)
 {
 	struct kiocb iocb = {
 		.ki_filp	= twin->file,
 		.ki_flags	= IOCB_DONTCACHE,
-		.ki_pos		= end,
+		.ki_pos		= PAGE_SIZE,
 	};
 
-	generic_write_sync(&iocb, count);
-}
-
-static void twin_kick(struct twin *twin)
-{
-	twin_written(twin, PAGE_SIZE, PAGE_SIZE);
+	WRITE_ONCE(twin->wb->dontcache_kick_at, LONG_MIN);
+	generic_write_sync(&iocb, PAGE_SIZE);
 }
 
 static void write_page(struct address_space *mapping, pgoff_t index, fgf_t fgp)
@@ -156,7 +151,7 @@ static void twin_write(struct twin *twin, pgoff_t index, fgf_t fgp)
 	write_page(twin->mapping, index, fgp);
 }
 
-/* The folio at @index, locked, without being looked up: that would claim it. */
+/* Locks the folio at @index without a lookup that clears dropbehind. */
 static struct folio *twin_lock(struct twin *twin, pgoff_t index)
 {
 	struct folio *folio = xa_load(&twin->mapping->i_pages, index);
@@ -208,7 +203,7 @@ static long twin_step(struct twin *twin, enum op op, pgoff_t index)
 			twin_kick(twin);
 		break;
 	case OP_FLUSH:
-		/* Each write ends with a kick, and that tells of its inode. */
+		/* Each write ends with a kick, which lists its inode. */
 		if (test_bit(WB_start_dontcache, &twin->wb->state))
 			twin_kick(twin);
 		ret = dontcache_test_flush(twin->wb);
@@ -227,7 +222,7 @@ struct snapshot {
 	u8	folios[NR_PAGES];
 };
 
-/* Pages that are dirty and dropbehind, by their flags. */
+/* Dirty dropbehind pages, counted from their flags. */
 static s64 twin_snapshot(struct twin *twin, long ret, struct snapshot *shot)
 {
 	s64 truth = 0;
@@ -299,13 +294,13 @@ static void twins_stay_alike(struct kunit *test)
 			pending += shot->pending;
 		}
 	}
-	/* Sequences in which nothing happens would be alike, too. */
+	/* Sequences without any effect would be equal, too. */
 	KUNIT_EXPECT_GT(test, flushed, 0L);
 	KUNIT_EXPECT_GT(test, counted, 0L);
 	KUNIT_EXPECT_GT(test, pending, 0L);
 }
 
-/* A kick makes the flusher write, and dropbehind pages leave the cache. */
+/* A kick makes the flusher write and drop dropbehind pages. */
 static void kick_reaches_the_flusher(struct kunit *test)
 {
 	for (int core = CORE_C; core < NR_CORES; core++) {
@@ -336,7 +331,7 @@ static s64 twin_counted(struct twin *twin)
 	return percpu_counter_sum(&twin->wb->stat[WB_DONTCACHE_DIRTY]);
 }
 
-/* Neither the pages nor the time of an inode without dropbehind pages. */
+/* An inode without dropbehind pages keeps its pages and its time. */
 static void kick_takes_only_its_share(struct kunit *test)
 {
 	unsigned long dirtied_when;
@@ -368,10 +363,9 @@ static void kick_takes_only_its_share(struct kunit *test)
 }
 
 /*
- * Ordinary pages of the first inode use up the round. The second one is not to
- * stand in front of what others have queued, and is the first in the next round
- * however much has come to the first inode, and if other work was about to write
- * both.
+ * Ordinary pages of the first inode use up the round. The second inode must not
+ * pass inodes queued for other work. It is first in the next round, even if the
+ * first inode gets more pages, or if other work was about to write both.
  */
 static void leave_in_a_round(struct kunit *test, bool interrupted)
 {
@@ -417,7 +411,7 @@ static void what_a_round_leaves_lets_others_pass(struct kunit *test)
 	leave_in_a_round(test, true);
 }
 
-/* An inode that is busy when the flusher comes is not forgotten. */
+/* The flusher retries an inode that was busy. */
 static void what_a_kick_leaves_is_tried_again(struct kunit *test)
 {
 	struct twin twin;
@@ -437,7 +431,7 @@ static void what_a_kick_leaves_is_tried_again(struct kunit *test)
 
 	scoped_guard(spinlock, &twin.inode->i_lock)
 		inode_state_clear(twin.inode, I_SYNC);
-	/* Nothing could be written: the flusher looks again after a second. */
+	/* Nothing was written: the flusher retries after the delay. */
 	msleep(1300);
 	flush_delayed_work(&twin.wb->dwork);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
@@ -463,9 +457,9 @@ static const struct address_space_operations beside_aops = {
 };
 
 /*
- * An inode that others have queued, and that gets its first dropbehind page
- * while a round writes, is their next one and not the round's: it may be a
- * sync's, which would miss its other pages.
+ * Other work has queued an inode, which gets its first dropbehind page while a
+ * round writes. It stays queued for that work: a sync would miss its other
+ * pages if the round wrote it.
  */
 static void what_others_have_queued_stays_theirs(struct kunit *test)
 {
@@ -505,13 +499,13 @@ static void twin_move(struct twin *twin, pgoff_t index, struct twin *to)
 {
 	struct folio *folio;
 
-	/* An ordinary lookup would claim it. */
+	/* An ordinary lookup would clear dropbehind. */
 	folio = __filemap_get_folio(twin->mapping, index, FGP_DONTCACHE, 0);
 	rust_account_dontcache_moved(folio, twin->wb, to->wb);
 	folio_put(folio);
 }
 
-/* What is counted goes with its inode, and the other flusher is told of it. */
+/* Counted pages move with their inode, and leave a request. */
 static void counted_pages_go_to_the_other_wb(struct kunit *test)
 {
 	struct twin twin, to;
@@ -530,14 +524,14 @@ static void counted_pages_go_to_the_other_wb(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twin_counted(&to), 1);
 	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &to.wb->state));
 
-	/* The inode has stayed where it was. */
+	/* Undo: the inode itself has not moved. */
 	wb_stat_mod(to.wb, WB_DONTCACHE_DIRTY, -1);
 	wb_stat_mod(twin.wb, WB_DONTCACHE_DIRTY, 1);
 	twin_exit(&to);
 	twin_exit(&twin);
 }
 
-/* As after a direct write: the inode has no wb, and that is no error. */
+/* As after a direct write: an inode without a wb is no error. */
 static void kick_without_wb_does_nothing(struct kunit *test)
 {
 	struct twin twin;
@@ -550,75 +544,7 @@ static void kick_without_wb_does_nothing(struct kunit *test)
 	twin_exit(&twin);
 }
 
-/* What is left after a write of three pages, which lie in four of eight. */
-static const struct policy_case {
-	const char	*policy;
-	bool		busy;	/* another page is under writeback */
-	s64		dirty;
-	bool		pending;
-} policy_cases[] = {
-	{ "adaptive",		false,	8,	false },
-	{ "adaptive",		true,	8,	false },
-	{ "kick",		false,	8,	true },
-	{ "kick",		true,	8,	true },
-	{ "inline",		false,	4,	false },
-	{ "inline",		true,	4,	false },
-	{ "rate-limited",	false,	5,	false },
-	{ "rate-limited",	true,	8,	false },
-	{ "none",		false,	8,	false },
-	{ "none",		true,	8,	false },
-};
-
-static void each_policy_has_its_way(struct kunit *test)
-{
-	set_core(CORE_RUST);
-	for (int i = 0; i < ARRAY_SIZE(policy_cases); i++) {
-		const struct policy_case *c = &policy_cases[i];
-		struct folio *busy = NULL;
-		struct snapshot shot;
-		struct twin twin;
-		s64 truth;
-
-		KUNIT_ASSERT_EQ(test, rust_writeback_set_policy(c->policy), 0);
-		KUNIT_EXPECT_STREQ(test, rust_writeback_policy(), c->policy);
-		twin_init(test, &twin);
-		for (pgoff_t index = 0; index < 8; index++)
-			twin_write(&twin, index, FGP_DONTCACHE);
-		if (c->busy) {
-			twin_write(&twin, 8, 0);
-			busy = twin_lock(&twin, 8);
-			KUNIT_ASSERT_NOT_NULL(test, busy);
-			folio_clear_dirty_for_io(busy);
-			folio_start_writeback(busy);
-			folio_unlock(busy);
-		}
-
-		twin_written(&twin, 5 * PAGE_SIZE + PAGE_SIZE / 2, 3 * PAGE_SIZE);
-		truth = twin_snapshot(&twin, 0, &shot);
-		KUNIT_EXPECT_EQ_MSG(test, truth, c->dirty, "%s, busy %d",
-				    c->policy, c->busy);
-		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], truth);
-		KUNIT_EXPECT_EQ_MSG(test, shot.pending, c->pending, "%s, busy %d",
-				    c->policy, c->busy);
-		if (busy)
-			folio_end_writeback(busy);
-		twin_exit(&twin);
-	}
-}
-
-/* What is no policy is refused, and leaves the one there was. */
-static void no_policy_is_none(struct kunit *test)
-{
-	set_core(CORE_RUST);
-	KUNIT_ASSERT_EQ(test, rust_writeback_set_policy("inline"), 0);
-	KUNIT_EXPECT_EQ(test, rust_writeback_set_policy("nonsense"), -EINVAL);
-	KUNIT_EXPECT_EQ(test, rust_writeback_set_policy(""), -EINVAL);
-	KUNIT_EXPECT_STREQ(test, rust_writeback_policy(), "inline");
-	set_core(CORE_C);
-	KUNIT_EXPECT_STREQ(test, rust_writeback_policy(), "kick");
-}
-
-/* All pages of a large folio count, and none of them is left in a batch. */
+/* All pages of a large folio count, and none stays in a CPU's share. */
 static void large_folio_counts_its_pages(struct kunit *test)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 9);
@@ -635,7 +561,7 @@ static void large_folio_counts_its_pages(struct kunit *test)
 		twin_snapshot(&twin, 0, &shot);
 		KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], -512);
 		KUNIT_EXPECT_EQ(test, shot.stat[WB_RECLAIMABLE], -512);
-		/* Undo: the wb is not to be freed with a residue. */
+		/* Undo: a freed wb must not have a residue. */
 		wb_stat_mod(twin.wb, WB_DONTCACHE_DIRTY, 512);
 		wb_stat_mod(twin.wb, WB_RECLAIMABLE, 512);
 		lruvec_stat_mod_folio(folio, NR_FILE_DIRTY, 512);
@@ -651,13 +577,11 @@ static enum core core_before;
 static int dontcache_twins_init(struct kunit *test)
 {
 	core_before = get_core();
-	/* The policy that both have. */
-	return rust_writeback_set_policy("kick");
+	return 0;
 }
 
 static void dontcache_twins_exit(struct kunit *test)
 {
-	rust_writeback_set_policy("adaptive");
 	set_core(core_before);
 }
 
@@ -670,8 +594,6 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE(what_a_kick_leaves_is_tried_again),
 	KUNIT_CASE(counted_pages_go_to_the_other_wb),
 	KUNIT_CASE(kick_without_wb_does_nothing),
-	KUNIT_CASE(each_policy_has_its_way),
-	KUNIT_CASE(no_policy_is_none),
 	KUNIT_CASE(large_folio_counts_its_pages),
 	{}
 };

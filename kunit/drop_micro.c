@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs the active writeback core to drop folios whose writeback ends,
- * in TSC ticks. Where the TSC counts instructions, the figures repeat.
+ * Cost of dropping folios whose writeback ends on the active core, in TSC
+ * ticks. Where the TSC counts instructions, results repeat.
  *
- * Writing the number of an open file to debugfs rust_writeback/micro_drop ends
+ * Write the number of an open file to debugfs rust_writeback/micro_drop to end
  * bios of folios of that file, behind its first MIB_BEHIND MiB: the file must
- * have none there. Reading it back gives a line for each kind of bio.
+ * have none there. A read returns a line per kind of bio.
  */
 #include <linux/backing-dev.h>
 #include <linux/bio.h>
@@ -15,9 +15,8 @@
 #include <linux/irq_work.h>
 #include <linux/math64.h>
 #include <linux/pagemap.h>
-#include <linux/rust_bio_batch.h>
-#include <linux/rust_drop_batch.h>
-#include <linux/rust_drop_queue.h>
+#include <linux/rust_bio_task.h>
+#include <linux/rust_drop.h>
 #include <linux/seq_file.h>
 #include <linux/sort.h>
 #include <linux/timex.h>
@@ -48,11 +47,11 @@ static const struct kind kinds[] = {
 };
 
 static DEFINE_MUTEX(micro_lock);
-/* Signed: on a busy host the difference of two may be negative. */
+/* Signed: on a busy host the difference may be negative. */
 static s64 micro_result[ARRAY_SIZE(kinds)];
 static bool micro_done;
 
-/* What file systems do at the end of a bio. */
+/* Like a file system at the end of a bio. */
 static noinline void end_folios(struct bio *bio)
 {
 	struct folio_iter fi;
@@ -78,9 +77,9 @@ static void complete_bio(struct irq_work *work)
 }
 
 /*
- * What it takes to complete @bio in an interrupt, and the task that has to do
- * with it afterwards. To wake its worker, or to have it woken in a while, is
- * part of that; what the worker costs on its way is not.
+ * Cost of completing @bio in an interrupt, and of the task that finishes it.
+ * This includes waking its worker or starting the timer for it, but not the
+ * path of the worker to its start.
  */
 static s64 complete_in_interrupt(struct bio *bio, bool dropbehind)
 {
@@ -97,7 +96,7 @@ static s64 complete_in_interrupt(struct bio *bio, bool dropbehind)
 		cpu_relax();
 	if (!dropbehind)
 		return interrupt.cost;
-	/* the queue has one work at a time */
+	/* the queue has one work item */
 	is_ours = cancel_delayed_work(&queue->work);
 	begin = get_cycles();
 	bio_micro_work();
@@ -114,7 +113,7 @@ static s64 complete_in_task(struct bio *bio)
 	return get_cycles() - begin;
 }
 
-/* Adds a folio that is under writeback at @pos to @bio. */
+/* Adds a folio under writeback at @pos to @bio. */
 static int add_folio(struct address_space *mapping, struct bio *bio, loff_t pos,
 		     size_t size, bool dropbehind)
 {
@@ -141,7 +140,7 @@ static int add_folio(struct address_space *mapping, struct bio *bio, loff_t pos,
 	return err;
 }
 
-/* What it takes to end one such bio, in @cost. */
+/* Ends one such bio, with its cost in @cost. */
 static int end_one(struct address_space *mapping, const struct kind *kind,
 		   bool dropbehind, s64 *cost)
 {
@@ -158,7 +157,7 @@ static int end_one(struct address_space *mapping, const struct kind *kind,
 		err = add_folio(mapping, bio, pos, kind->size, dropbehind);
 		pos += kind->size;
 	}
-	/* What waits to get into the lists of reclaim has another reference. */
+	/* Folios pending for the LRU lists hold an extra reference. */
 	lru_add_drain();
 
 	preempt_disable();
@@ -169,7 +168,7 @@ static int end_one(struct address_space *mapping, const struct kind *kind,
 	preempt_enable();
 	bio_put(bio);
 
-	/* no worker is on its way when the next one begins */
+	/* no worker may be pending when the next bio begins */
 	if (kind->in_interrupt)
 		schedule_timeout_uninterruptible(A_WHILE);
 
@@ -186,8 +185,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * The mean of the middle half: an interrupt in the middle makes a round dear,
- * and now and then the allocator gives back what was freed before.
+ * The mean of the middle half: an interrupt makes a round expensive, and
+ * sometimes the allocator frees earlier memory.
  */
 static s64 middle(s64 *costs)
 {
@@ -200,7 +199,7 @@ static s64 middle(s64 *costs)
 }
 
 /*
- * To drop a folio is what one that is dropbehind costs more than an ordinary
+ * The cost of a drop is the extra cost of a dropbehind folio over an ordinary
  * one, which stays.
  */
 static int measure(struct address_space *mapping)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios that are to be dropped soon or later: a bounded number of them is held,
- * for a bounded time, and they are dropped as soon as they can be.
+ * Folios to drop soon or later: their number and the time are bounded, and they
+ * are dropped as soon as possible.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -9,15 +9,14 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rust_dropbehind.h>
-#include <linux/rust_drop_queue.h>
-#include <linux/rust_leftovers.h>
+#include <linux/rust_drop.h>
 
-/* More than leftovers; with pages of 64 KiB a queue and they hold 96. */
+/* More than leftovers; with 64 KiB pages both hold 96 folios. */
 #define MANY		80
 #define TOO_MANY	(RUST_DROP_QUEUE_NR + MANY)
 #define PATIENCE	(10 * HZ)
 
-/* Without a page cache it cannot leave one: it loses the flag then. */
+/* A folio without a page cache loses the flag when it is dropped. */
 static struct folio *locked_folio(struct kunit *test)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
@@ -47,7 +46,7 @@ static void a_bounded_number_is_held(struct kunit *test)
 	for (int i = 0; i < MANY; i++)
 		folios[i] = locked_folio(test);
 
-	/* One CPU has so many places. */
+	/* Stay on the CPU whose slots are counted. */
 	preempt_disable();
 	for (int i = 0; i < MANY; i++) {
 		rust_drop_later(folios[i]);
@@ -91,7 +90,7 @@ static void it_is_dropped_once_unlocked(struct kunit *test)
 	folio_put(folio);
 }
 
-/* What has become dirty is dropped after it was written. */
+/* A folio that became dirty is dropped after its writeback. */
 static void a_dirty_one_is_left_alone(struct kunit *test)
 {
 	struct folio *folio = locked_folio(test);
@@ -122,7 +121,7 @@ static void drop_in_interrupt(struct irq_work *work)
 	}
 }
 
-/* An interrupt that is to drop @nr folios, which are locked. */
+/* An interrupt that drops @nr locked folios. */
 static struct interrupt interrupt_with(struct kunit *test, int nr)
 {
 	struct interrupt interrupt = {
@@ -144,7 +143,7 @@ static void run(struct interrupt *interrupt)
 	irq_work_sync(&interrupt->work);
 }
 
-/* More than could be remembered one by one. */
+/* More folios than leftovers hold. */
 static void a_task_drops_those_of_an_interrupt(struct kunit *test)
 {
 	struct interrupt interrupt = interrupt_with(test, MANY);
@@ -162,7 +161,7 @@ static void a_task_drops_those_of_an_interrupt(struct kunit *test)
 	}
 }
 
-/* More are if another CPU drops some meanwhile. */
+/* The number is larger if another CPU drops some meanwhile. */
 static void an_interrupt_has_so_many_held(struct kunit *test)
 {
 	struct interrupt interrupt = interrupt_with(test, TOO_MANY);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios that leave the page cache together: all that are still to, and those
- * alone, whatever has happened to them since they were gathered.
+ * Drops batches of folios: a folio is dropped if, and only if, it is still
+ * dropbehind and unused after it was added.
  */
 #include <kunit/test.h>
 #include <linux/fs.h>
@@ -9,13 +9,13 @@
 #include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/pseudo_fs.h>
-#include <linux/rust_drop_batch.h>
+#include <linux/rust_drop.h>
 #include <linux/rust_dropbehind.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/swap.h>
 
 #define MAGIC		0x746f6765
-#define NR_FOLIOS	40	/* more than a batch has */
+#define NR_FOLIOS	40	/* more than a batch holds */
 #define NR_INODES	2
 #define PATIENCE	(10 * HZ)
 
@@ -45,7 +45,7 @@ static struct file_system_type together_fs_type = {
 struct together {
 	struct vfsmount		*mnt;
 	struct inode		*inodes[NR_INODES];
-	/* each with a reference of the test's */
+	/* the test has a reference on each */
 	struct folio		*folios[NR_INODES][NR_FOLIOS];
 	struct rust_drop_batch	*batch;
 	enum core		core;
@@ -112,7 +112,7 @@ static bool is_there(struct folio *folio)
 	return READ_ONCE(folio->mapping);
 }
 
-/* Nobody but the test has a reference. */
+/* Only the test has a reference. */
 static void expect_gone(struct kunit *test, struct folio *folio)
 {
 	KUNIT_EXPECT_FALSE(test, is_there(folio));
@@ -126,7 +126,7 @@ static void all_leave(struct kunit *test)
 	struct together *t = test->priv;
 
 	gather(t, 0);
-	/* As many as fit have left before the next one came. */
+	/* A full batch was dropped before the next folio. */
 	KUNIT_EXPECT_EQ(test, nr_freed, FOLIO_BATCH_SIZE);
 	KUNIT_EXPECT_TRUE(test, is_there(t->folios[0][NR_FOLIOS - 1]));
 	KUNIT_EXPECT_TRUE(test, folio_test_locked(t->folios[0][NR_FOLIOS - 1]));
@@ -134,7 +134,7 @@ static void all_leave(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, nr_freed, NR_FOLIOS);
 	KUNIT_EXPECT_TRUE(test, mapping_empty(t->inodes[0]->i_mapping));
-	/* The test's references keep them, and are the only ones. */
+	/* Only the test's references keep the folios. */
 	lru_add_drain_all();
 	for (int i = 0; i < NR_FOLIOS; i++)
 		expect_gone(test, t->folios[0][i]);
@@ -155,7 +155,7 @@ static void those_of_two_files_leave(struct kunit *test)
 				  mapping_empty(t->inodes[inode]->i_mapping));
 }
 
-/* Since they were gathered, one was looked up, and another one made dirty. */
+/* A lookup and a write use two folios of the batch before it ends. */
 static void what_is_used_stays(struct kunit *test)
 {
 	struct together *t = test->priv;
@@ -178,13 +178,13 @@ static void what_is_used_stays(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, folio_test_locked(dirty));
 	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(dirty));
 	folio_test_clear_dirty(dirty);
-	/* The test has one reference, and the page cache. */
+	/* The test and the page cache have one reference each. */
 	lru_add_drain_all();
 	KUNIT_EXPECT_EQ(test, folio_ref_count(found), 2);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(dirty), 2);
 }
 
-/* It is dropped by itself, in a while. */
+/* The locked folio is dropped later, on its own. */
 static void what_is_locked_leaves_later(struct kunit *test)
 {
 	struct together *t = test->priv;
@@ -202,7 +202,7 @@ static void what_is_locked_leaves_later(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, is_there(locked));
 }
 
-/* Who is not the owner has nothing gathered, and drops at once. */
+/* A task that does not own the batch drops folios at once. */
 static void another_owner_is_left_alone(struct kunit *test)
 {
 	struct together *t = test->priv;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites share: the core that works while a test runs. A suite puts
- * back the one that it found.
+ * Shared by the suites: selects the core for a test. A suite restores the core
+ * that it found.
  */
 #ifndef _LINUX_RUST_WRITEBACK_KUNIT_H
 #define _LINUX_RUST_WRITEBACK_KUNIT_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The safe abstractions over folios and backing devices, on the real things.
+//! Tests of the safe abstractions over folios and backing devices, on kernel objects.
 
 use kernel::prelude::*;
 
@@ -19,15 +19,14 @@ mod tests {
         page::Page,
         sync::aref::ARef,
         writeback::kick::{
+            ask,
             consume,
-            kick,
-            Request,
-            Wb,
-            Why, //
+            Run,
+            Wb, //
         }, //
     };
 
-    /// The wb of file systems that have no writeback: nobody wakes its flusher.
+    /// The wb of file systems without writeback: its flusher is never woken.
     fn idle_wb() -> &'static BdiWriteback {
         // SAFETY: `noop_backing_dev_info` is initialised at boot and never freed.
         unsafe { BdiWriteback::from_raw(&raw mut bindings::noop_backing_dev_info.wb) }
@@ -36,7 +35,7 @@ mod tests {
     /// A page is a folio of one page.
     fn folio_of(page: &Page) -> &Folio {
         // SAFETY: `page` owns a reference on the page, for as long as it is borrowed. It is new,
-        // and could be put into a page cache.
+        // and could be added to a page cache.
         unsafe { Folio::from_raw(page.as_ptr().cast()) }
     }
 
@@ -46,7 +45,7 @@ mod tests {
         assert!(!wb.test(WbState::StartDontcache));
         assert!(!wb.test_and_set(WbState::StartDontcache));
         assert!(wb.test_and_set(WbState::StartDontcache));
-        // SAFETY: The wb is never freed; nobody else uses this bit of it.
+        // SAFETY: The wb is never freed, and no other code uses this bit of it.
         let state = unsafe { (*wb.as_raw()).state };
         assert!(state & (1 << bindings::wb_state_WB_start_dontcache) != 0);
         assert!(wb.test_and_clear(WbState::StartDontcache));
@@ -69,26 +68,26 @@ mod tests {
     }
 
     #[test]
-    fn a_kick_needs_dirty_io_and_is_consumed_once() -> Result {
+    fn a_request_needs_dirty_io_and_is_consumed_once() -> Result {
         let wb = idle_wb();
-        assert!(!kick(wb, || false));
+        let kick_at = wb.kick_at();
+        assert_eq!(ask(wb, || false), None);
         assert!(!wb.test_and_set(WbState::HasDirtyIo));
-        assert!(kick(wb, || false));
-        assert!(!kick(wb, || false));
+        assert_eq!(ask(wb, || false), Some(Run::Later));
+        assert_eq!(ask(wb, || false), None);
+        wb.set_kick_at(0);
+        assert_eq!(ask(wb, || false), Some(Run::Now));
+        assert_eq!(ask(wb, || false), None);
         wb.add_dontcache_dirty(3);
-        let request = Request {
-            pages: 3,
-            why: Why::Size,
-            rest_ms: wb.delay_ms(),
-        };
-        assert_eq!(consume(wb), Some(request));
+        assert_eq!(consume(wb), Some(3));
         assert_eq!(consume(wb), None);
         wb.add_dontcache_dirty(-3);
+        wb.set_kick_at(kick_at);
         assert!(wb.test_and_clear(WbState::HasDirtyIo));
         Ok(())
     }
 
-    /// As where another guard has them off, or the section of another inode.
+    /// Interrupts may be off for another guard, or for the section of another inode.
     #[cfg(CONFIG_CGROUP_WRITEBACK)]
     #[test]
     fn waking_leaves_interrupts_off() -> Result {
@@ -100,15 +99,15 @@ mod tests {
 
         let mut inode = KBox::<bindings::inode>::zeroed(GFP_KERNEL)?;
         inode.i_wb = idle_wb().as_raw();
-        // SAFETY: It is all zeroes but for its wb, and that is what a section looks at.
+        // SAFETY: The inode is all zeroes except its wb, and a section reads only that.
         let inode = unsafe { Inode::from_raw(&raw mut *inode) };
         let wb = inode.wb_section().into_ref();
-        // SAFETY: No other guard is dropped while this lives, and it is no NMI's.
+        // SAFETY: No other guard is dropped while this one lives, and the context is not NMI.
         let off = unsafe { InterruptsSaved::new() };
         if let Some(wb) = &wb {
             wb.run_within(0);
         }
-        // SAFETY: Anybody may ask.
+        // SAFETY: The call is safe in any context.
         let still_off = unsafe { bindings::irqs_disabled() };
         drop(off);
         assert!(wb.is_some() && still_off);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counter of dirty dropbehind pages: what the dirty accounting in C calls.
+//! The counter of dirty dropbehind pages. The dirty accounting in C calls these functions.
 //!
-//! C comes here only after it has seen `PG_dropbehind`, or when an inode gets another wb: a
-//! buffered write never does.
+//! C calls them only after it has seen `PG_dropbehind`, or when an inode moves to another wb.
+//! Buffered writes never call them.
 
 use kernel::{
     backing_dev::BdiWriteback,
@@ -18,13 +18,13 @@ use kernel::{
     }, //
 };
 
-/// What both flags are on a folio that counts.
+/// The flags of a folio that counts.
 const BOTH: Flags = Flags {
     dirty: true,
     dropbehind: true,
 };
 
-/// Adds to the counter of `wb` what a change of the flags of a folio of `nr` pages means for it.
+/// Updates the counter of `wb` after a change of the flags of a folio of `nr` pages.
 #[inline(always)]
 fn account(wb: &BdiWriteback, before: Flags, after: Flags, nr: i64) {
     match change(before, after) {
@@ -33,12 +33,13 @@ fn account(wb: &BdiWriteback, before: Flags, after: Flags, nr: i64) {
     }
 }
 
-/// A dropbehind folio of `nr` pages became dirty in `mapping`, whose inode has `wb`.
+/// Counts a dropbehind folio of `nr` pages that became dirty in `mapping`, whose inode has `wb`.
 ///
 /// # Safety
 ///
-/// They must point at the page cache of an inode and at its wb. The caller must hold the lock of
-/// `mapping->i_pages` since before it made the folio dirty, and tag it before it lets go.
+/// `mapping` and `wb` must point at the page cache of an inode and at the wb of that inode. The
+/// caller must have locked `mapping->i_pages` before it made the folio dirty, and tag the folio
+/// before it unlocks.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_dirtied(
     mapping: *mut bindings::address_space,
@@ -51,12 +52,13 @@ pub unsafe extern "C" fn rust_dontcache_dirtied(
     mapping.mark_dontcache_dirty();
 }
 
-/// A folio of `nr` pages stopped being dirty on `wb`, and was dropbehind at that moment.
+/// Uncounts a folio of `nr` pages that stopped being dirty on `wb`. The folio was dropbehind at
+/// that moment.
 ///
 /// # Safety
 ///
-/// `wb` must point at the wb of the folio's inode, which keeps it since before the folio was
-/// cleaned.
+/// `wb` must point at the wb of the folio's inode. The inode must have kept this wb since before
+/// the folio was cleaned.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_cleaned(wb: *mut bindings::bdi_writeback, nr: c_long) {
     // SAFETY: The caller promises a live wb.
@@ -64,13 +66,13 @@ pub unsafe extern "C" fn rust_dontcache_cleaned(wb: *mut bindings::bdi_writeback
     account(wb, BOTH, BOTH.cleaned(), nr as i64);
 }
 
-/// Takes dropbehind away from `folio`: somebody else than DONTCACHE uses it.
+/// Claims `folio` for a user other than DONTCACHE: clears dropbehind and uncounts dirty pages.
 ///
 /// # Safety
 ///
-/// `folio` must point at a folio that the caller holds a reference on, and `mapping` at the page
-/// cache of an inode, neither freed during the call. The caller must hold neither the lock of that
-/// page cache nor a section of the inode's wb.
+/// `folio` must point at a folio on which the caller holds a reference, and `mapping` at the page
+/// cache of an inode. Neither may be freed during the call. The caller must hold neither the lock
+/// of that page cache nor a section of the inode's wb.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_claim(
     folio: *mut bindings::folio,
@@ -82,7 +84,7 @@ pub unsafe extern "C" fn rust_dontcache_claim(
     let Some(before) = folio.claim(&pages) else {
         return;
     };
-    // What is not written back is not counted.
+    // Folios of a page cache without writeback are not counted.
     if !mapping.can_writeback() {
         return;
     }
@@ -91,14 +93,14 @@ pub unsafe extern "C" fn rust_dontcache_claim(
     }
 }
 
-/// The inode of `folio` moves from `old_wb` to `new_wb`, whose flusher is woken in the end. If the
-/// folio counts, its pages go with it, and that flusher has to see to them: the kick that was meant
-/// for them stays behind.
+/// Moves the pages of `folio`, if they count, from the counter of `old_wb` to that of `new_wb`, to
+/// which its inode moves. Leaves a request on `new_wb`, because the kick for these pages stays on
+/// `old_wb`. The caller wakes the flusher of `new_wb` in the end.
 ///
 /// # Safety
 ///
-/// They must point at a folio in the page cache of an inode and at two wbs, and nobody else may
-/// account that inode's folios during the call.
+/// `folio` must point at a folio in the page cache of an inode, `old_wb` and `new_wb` at live wbs.
+/// No other context may account folios of that inode during the call.
 #[export]
 pub unsafe extern "C" fn rust_dontcache_moved(
     folio: *mut bindings::folio,

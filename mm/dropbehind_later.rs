@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Folios that were to leave the page cache in an interrupt, or while somebody else had them locked
-//! or in use.
+//! Drops folios later: those whose writeback ended in an interrupt, and those that were locked or
+//! in use.
 
 use kernel::{
     bindings,
@@ -17,10 +17,9 @@ use kernel::{
     sched, //
 };
 
-/// Has `folio` dropped by a task, soon, or tried again in a while if a task could not do it now.
+/// Has a task drop `folio` soon. If a task could not drop it now, the drop is retried later.
 ///
-/// Where the CPU has remembered as many as it can, and where all tries fail, the folio stays until
-/// it is reclaimed, as it does with C.
+/// The folio stays until reclaim, as with C, if the CPU's storage is full or all retries fail.
 ///
 /// Context: any but NMI.
 ///
@@ -32,8 +31,8 @@ pub unsafe extern "C" fn rust_drop_later(folio: *mut bindings::folio) {
     // SAFETY: The caller promises a live folio of a page cache.
     let folio = unsafe { Folio::from_raw(folio) };
     if !sched::in_task() {
-        // SAFETY: No other guard is made while this lives, it is no NMI's, and the queue turns no
-        // interrupts on.
+        // SAFETY: No other guard is made while this one lives, the context is not NMI, and the
+        // queue does not turn interrupts on.
         let off = unsafe { InterruptsSaved::new() };
         if OwnDropQueue::this(&off).queue(folio) {
             return;
@@ -42,24 +41,24 @@ pub unsafe extern "C" fn rust_drop_later(folio: *mut bindings::folio) {
     Leftovers::per_cpu().this(&CpuGuard::new()).add(folio);
 }
 
-/// Tries to drop what is in `leftovers`.
+/// Tries to drop the folios in `leftovers`.
 ///
 /// # Safety
 ///
-/// `leftovers` must point at those of a CPU, and the caller must be the work that is part of them.
+/// `leftovers` must point at the leftovers of a CPU. The caller must be the work item in them.
 #[export]
 pub unsafe extern "C" fn rust_leftovers_try(leftovers: *mut bindings::rust_leftovers) {
-    // SAFETY: The caller promises it.
+    // SAFETY: The caller promises a CPU's storage, and to be its work item.
     unsafe { Leftovers::from_raw(leftovers) }.try_all();
 }
 
-/// Drops what is in `queue`.
+/// Drops the folios in `queue`.
 ///
 /// # Safety
 ///
-/// `queue` must point at that of a CPU, and the caller must be the work that is part of it.
+/// `queue` must point at the queue of a CPU. The caller must be the work item in it.
 #[export]
 pub unsafe extern "C" fn rust_drop_queue_drop(queue: *mut bindings::rust_drop_queue) {
-    // SAFETY: The caller promises it.
+    // SAFETY: The caller promises a CPU's storage, and to be its work item.
     unsafe { DropQueue::from_raw(queue).drop_all() };
 }

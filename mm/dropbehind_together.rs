@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Folios that leave the page cache together at the end of their bio.
+//! Drops the folios of a bio from the page cache in batches.
 
 use core::{
     mem::forget,
@@ -22,17 +22,17 @@ use kernel::{
     writeback::together::is_worth_it, //
 };
 
-/// Has the current task gather folios that are to be dropped, at the end of a bio whose first folio
-/// is `first`, and that consists of `nr_pieces` pieces of memory, the first of them of `bytes`.
-/// Returns null if it is to drop them one by one: if there is but one, or if somebody else is at it
-/// with the storage of this CPU.
+/// Begins a batch for the current task, which ends the folios of a bio. The bio's first folio is
+/// `first`; it has `nr_pieces` segments, the first of `bytes`. Returns null if the folios are to be
+/// dropped one by one: the bio has a single folio, its folios are too large, or another task uses
+/// this CPU's batch.
 ///
 /// Context: a task.
 ///
 /// # Safety
 ///
-/// `first` must point at a folio that is not freed during the call. Until [`rust_drop_batch_end`],
-/// to which the caller must give what is returned, it must not wait for a folio's lock.
+/// `first` must point at a folio that is not freed during the call. The caller must give the
+/// returned batch to [`rust_drop_batch_end`], and must not wait for a folio lock until then.
 #[export]
 pub unsafe extern "C" fn rust_drop_batch_begin(
     first: *mut bindings::folio,
@@ -52,13 +52,13 @@ pub unsafe extern "C" fn rust_drop_batch_begin(
     batch
 }
 
-/// Gathers `folio`, which is to be dropped. Returns false if it cannot be now.
+/// Adds `folio` to the batch. Returns false if the folio cannot be added now.
 ///
 /// # Safety
 ///
-/// `batch` must be owned by the current task, since a call of [`rust_drop_batch_begin`], and this
-/// must be no interrupt. `folio` must point at a folio that is or was in a page cache and is not
-/// freed during the call.
+/// The current task must own `batch` since a call of [`rust_drop_batch_begin`], and must not be in
+/// an interrupt. `folio` must point at a folio that is or was in a page cache and is not freed
+/// during the call.
 #[export]
 pub unsafe extern "C" fn rust_drop_batch_add(
     batch: *mut bindings::rust_drop_batch,
@@ -71,23 +71,23 @@ pub unsafe extern "C" fn rust_drop_batch_add(
     added
 }
 
-/// Drops what was gathered.
+/// Drops the folios of the batch and ends it.
 ///
 /// Context: a task with interrupts on.
 ///
 /// # Safety
 ///
-/// `batch` must be what [`rust_drop_batch_begin`] has returned, once.
+/// `batch` must come from [`rust_drop_batch_begin`]. It must be ended only once.
 #[export]
 pub unsafe extern "C" fn rust_drop_batch_end(batch: *mut bindings::rust_drop_batch) {
     // SAFETY: The caller promises a batch whose owner was forgotten.
     drop(unsafe { OwnDropBatch::taken_up(batch) });
 }
 
-/// Drops `folio` by itself, if it is to be dropped and can be. Keeps dropbehind if somebody's use
-/// of the folio prevents that: so it can be tried again, is counted should it become dirty
-/// meanwhile, and can be claimed by a lookup. The folio that a file ends in is kept for a while, if
-/// somebody may append to that.
+/// Drops `folio` on its own if it is dropbehind and clean. If a reference or another use prevents
+/// the drop, dropbehind stays set: the drop can be retried, the folio counts if it becomes dirty,
+/// and a lookup can clear the flag. A folio at the end of a file that is open for writing is kept
+/// for a while, because appending writes use it again.
 ///
 /// Context: a task with interrupts on.
 ///
@@ -97,6 +97,6 @@ pub unsafe extern "C" fn rust_drop_batch_end(batch: *mut bindings::rust_drop_bat
 /// during the call.
 #[export]
 pub unsafe extern "C" fn rust_drop_locked(folio: *mut bindings::folio) {
-    // SAFETY: The caller promises what is asked for.
+    // SAFETY: The caller promises what `drop_locked()` requires.
     unsafe { drop_locked(NonNull::new_unchecked(folio), true) };
 }

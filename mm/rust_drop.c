@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Folios that are to be dropped, together, soon and later: their storage, and
- * what runs for them.
+ * Storage and work items for dropping folios: in batches, soon and later.
  */
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
-#include <linux/rust_drop_batch.h>
-#include <linux/rust_drop_queue.h>
-#include <linux/rust_leftovers.h>
+#include <linux/rust_drop.h>
 
 DEFINE_PER_CPU(struct rust_drop_batch, rust_drop_batches);
 EXPORT_SYMBOL_GPL(rust_drop_batch_begin);
@@ -18,7 +15,7 @@ DEFINE_PER_CPU(struct rust_leftovers, rust_leftovers);
 
 DEFINE_PER_CPU_ALIGNED(struct rust_drop_queue, rust_drop_queues);
 
-/* Reclaim cannot free what waits here before it has run: it has a rescuer. */
+/* Reclaim cannot free queued folios before this runs: it needs a rescuer. */
 static struct workqueue_struct *rust_drop_wq __ro_after_init;
 
 bool rust_drop_begin(struct delayed_work *work, unsigned int ms, bool anew)
@@ -46,7 +43,7 @@ static int __init rust_drop_init(void)
 {
 	unsigned int cpu;
 
-	/* Unbound: a real-time task that has the CPU puts off no drop. */
+	/* Unbound: a real-time task that has the CPU cannot delay drops. */
 	rust_drop_wq = alloc_workqueue("rust_drop",
 				       WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!rust_drop_wq)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which writeback core is active, the one in Rust or the one in C.
+ * Selects the active writeback core, Rust or C, at boot.
  */
 #include <linux/export.h>
 #include <linux/moduleparam.h>
@@ -14,7 +14,7 @@
 DEFINE_STATIC_KEY_TRUE(rust_writeback_key);
 EXPORT_SYMBOL_GPL(rust_writeback_key);
 
-/* Runs before any file system is mounted; later the parameter is read-only. */
+/* Set before any file system is mounted. The parameter is read-only later. */
 static int core_set(const char *val, const struct kernel_param *kp)
 {
 	if (!val)

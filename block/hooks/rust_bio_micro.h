@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For the micro-benchmark, included by bio.c alone: the C's batches are private
- * to it.
+ * For the micro-benchmark. Only bio.c includes this file: C's batches are
+ * static there.
  */
 #ifdef CONFIG_RUST_WRITEBACK_MICRO
 
-/* What the active core's worker of this CPU does. */
+/* Run the active core's worker function for this CPU. */
 void bio_micro_work(void)
 {
 	if (rust_writeback_active())
-		rust_bio_batch_work();
+		rust_bio_task_work(this_cpu_ptr(&rust_bio_tasks));
 	else
 		bio_complete_work_fn(this_cpu_ptr(&bio_complete_batch.work));
 }

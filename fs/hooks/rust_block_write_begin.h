@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What __block_write_begin_int() leaves to C, included by buffer.c alone:
- * iomap_to_bh() is private to it.
+ * The C part of __block_write_begin_int(). Only buffer.c includes this file:
+ * iomap_to_bh() is static there.
  */
-#ifdef CONFIG_RUST_WRITEBACK
-
 static int rust_block_map(struct inode *inode, sector_t block,
 			  struct buffer_head *bh, get_block_t *get_block,
 			  void *iomap)
@@ -44,14 +42,3 @@ rust_block_write_begin(struct folio *folio, loff_t pos, unsigned int len,
 	return rust_write_begin(folio, pos, len, get_block, (void *)iomap,
 				&rust_block_ops);
 }
-
-#else /* CONFIG_RUST_WRITEBACK */
-
-static inline int
-rust_block_write_begin(struct folio *folio, loff_t pos, unsigned int len,
-		       get_block_t *get_block, const struct iomap *iomap)
-{
-	return 0;
-}
-
-#endif /* CONFIG_RUST_WRITEBACK */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What ext4_block_write_begin() leaves to C, included by inode.c alone: the
- * journal's part is private to it.
+ * The C part of ext4_block_write_begin(). Only ext4's inode.c includes this
+ * file: the journal helpers are static there.
  */
-#ifdef CONFIG_RUST_WRITEBACK
-
 static int rust_ext4_map(struct inode *inode, sector_t block,
 			 struct buffer_head *bh, get_block_t *get_block,
 			 void *handle)
@@ -13,7 +11,7 @@ static int rust_ext4_map(struct inode *inode, sector_t block,
 
 	if (!err)
 		err = get_block(inode, block, bh, 1);
-	/* The new buffer may be zeroed, wholly or in part: tell the journal. */
+	/* The walk may zero the new buffer: get journal write access first. */
 	if (!err && buffer_new(bh) && ext4_should_journal_data(inode))
 		do_journal_get_write_access(handle, inode, bh);
 	return err;
@@ -42,7 +40,7 @@ static const struct rust_write_begin_ops rust_ext4_ops = {
 	.keeps_new	= true,
 };
 
-/* Without a handle there are no credits to ensure, and no data to journal. */
+/* No handle: no journal credits to ensure and no data to journal. */
 static const struct rust_write_begin_ops rust_ext4_delayed_ops = {
 	.read		= rust_ext4_read,
 	.abort		= rust_ext4_abort,
@@ -57,14 +55,3 @@ rust_ext4_write_begin(handle_t *handle, struct folio *folio, loff_t pos,
 				handle ? &rust_ext4_ops :
 					 &rust_ext4_delayed_ops);
 }
-
-#else /* CONFIG_RUST_WRITEBACK */
-
-static inline int
-rust_ext4_write_begin(handle_t *handle, struct folio *folio, loff_t pos,
-		      unsigned int len, get_block_t *get_block)
-{
-	return 0;
-}
-
-#endif /* CONFIG_RUST_WRITEBACK */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The flusher's side of the kick, included by fs-writeback.c alone: what is
- * private to that file, for rust/kernel/flusher.rs.
+ * The C part of the flusher for rust/kernel/flusher.rs. Only fs-writeback.c
+ * includes this file: its functions are static there.
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
@@ -25,15 +25,14 @@ struct super_block *rust_wb_work_sb(struct wb_writeback_work *work)
 	return work->sb;
 }
 
-/* Of b_io, under the list_lock, which is let go meanwhile. */
-long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
-			  enum wb_reason reason)
+/* Write inodes of b_io. Drops and retakes the list_lock while it writes. */
+long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
 {
 	struct wb_writeback_work work = {
 		.nr_pages	= *nr_pages,
 		.sync_mode	= WB_SYNC_NONE,
 		.range_cyclic	= 1,
-		.reason		= reason,
+		.reason		= WB_REASON_DONTCACHE,
 	};
 	long progress;
 
@@ -44,7 +43,7 @@ long rust_wb_write_queued(struct bdi_writeback *wb, long *nr_pages,
 	return progress;
 }
 
-/* @inode is about to get into another list: whether it was kept in b_dontcache. */
+/* @inode changes lists: returns true if it was moved to b_dontcache. */
 static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 {
 	if (!rust_writeback_active() ||
@@ -64,4 +63,23 @@ long dontcache_test_flush(struct bdi_writeback *wb)
 }
 #endif
 
+#else /* CONFIG_RUST_WRITEBACK */
+
+static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
+{
+	return false;
+}
+
 #endif /* CONFIG_RUST_WRITEBACK */
+
+/* True if Rust or a test handles the kick after a write to @mapping. */
+static bool rust_kicks(struct address_space *mapping)
+{
+#ifdef CONFIG_RUST_WRITEBACK_AB
+	if (static_branch_unlikely(&dontcache_hold_key))
+		return true;
+#endif
+	if (rust_writeback_active())
+		rust_dontcache_kick(mapping);
+	return rust_writeback_active();
+}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0382
 
-//! A bio belongs to its submitter once it is ended.
+//! An ended bio belongs to its submitter.
 
 use kernel::bio::CompletedBio;
 
-/// The second time it may have been freed.
+/// The bio may have been freed before the second call.
 pub fn misuse(bio: CompletedBio) {
     bio.end();
     bio.end();

@@ -3,13 +3,10 @@
 
 //! A bio is in one list at most.
 
-use kernel::{
-    bio::{BioList, CompletedBio},
-    writeback::batch::List,
-};
+use kernel::bio::{BioTask, CompletedBio};
 
-/// It has one pointer to the next.
-pub fn misuse(one: &mut BioList, other: &mut BioList, bio: CompletedBio) {
-    one.push(bio);
-    other.push(bio);
+/// A bio has one `next` pointer.
+pub fn misuse(bio: CompletedBio) {
+    BioTask::add(bio);
+    BioTask::add(bio);
 }

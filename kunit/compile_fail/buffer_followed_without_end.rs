@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0599
 
-//! A ring is walked by a cursor, which makes one turn at most.
+//! A cursor walks a ring, and makes one turn at most.
 
 use kernel::buffer_head::BufferHead;
 
-/// A buffer does not lead to the next.
+/// A buffer gives no access to the next one.
 pub fn misuse(mut buffer: &BufferHead) {
     loop {
         buffer = buffer.next();

@@ -7,7 +7,7 @@ use kernel::{buffer_head::BufferRing, folio::LockedFolio};
 
 fn elsewhere<T: Send>(_: T) {}
 
-/// Another thread cannot know when the lock goes.
+/// Another thread cannot know when the lock is released.
 pub fn misuse(folio: &LockedFolio) {
     // SAFETY: The folio has buffers, for the sake of the example.
     for buffer in unsafe { BufferRing::of(folio) }

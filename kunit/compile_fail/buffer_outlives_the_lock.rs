@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0515
 
-//! The buffers of a folio are there for as long as its lock is held.
+//! The lock of a folio keeps its buffers.
 
 use kernel::{
     buffer_head::{BufferHead, BufferRing},
     folio::Folio,
 };
 
-/// The buffer could be freed behind the reference.
+/// The buffer could be freed while the reference exists.
 pub fn misuse(folio: &Folio) -> Option<&BufferHead> {
     let guard = folio.lock();
     // SAFETY: The folio has buffers, for the sake of the example.

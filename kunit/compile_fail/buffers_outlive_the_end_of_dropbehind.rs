@@ -5,7 +5,7 @@
 
 use kernel::{buffer_head::BufferRing, folio::Folio};
 
-/// The buffers are gone.
+/// The ring would refer to freed buffers.
 pub fn misuse(folio: &Folio) -> usize {
     let guard = folio.lock();
     // SAFETY: The folio has buffers, for the sake of the example.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0061
 
-//! Dropbehind is taken from a folio without the lock of its page cache.
+//! Clearing dropbehind ("claim") needs the lock of the page cache.
 
 use kernel::folio::Folio;
 

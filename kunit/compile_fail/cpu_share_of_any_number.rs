@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0308
 
-//! A CPU has a share if it is possible, which not every number below their bound is.
+//! Only a possible CPU has a share. Not every number below the maximum is a possible CPU.
 
-use kernel::{bio_batch::BioBatch, cpu::CpuId};
+use kernel::{bio::BioTask, cpu::CpuId};
 
-/// There may be nothing at the address.
-pub fn misuse(cpu: CpuId) -> &'static BioBatch {
-    BioBatch::per_cpu().of(cpu)
+/// The address may be invalid.
+pub fn misuse(cpu: CpuId) -> &'static BioTask {
+    BioTask::per_cpu().of(cpu)
 }

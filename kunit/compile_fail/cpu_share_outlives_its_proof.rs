@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0515
 
-//! A CPU's share is one's own for as long as the context stays on that CPU.
+//! A context owns a CPU's share only while it stays on that CPU.
 
-use kernel::{bio_batch::BioBatch, percpu::CpuGuard};
+use kernel::{bio::BioTask, percpu::CpuGuard};
 
-/// The context may move when the guard is gone.
-pub fn misuse() -> &'static BioBatch {
+/// The context may move after the guard is dropped.
+pub fn misuse() -> &'static BioTask {
     let pinned = CpuGuard::new();
-    BioBatch::per_cpu().this(&pinned)
+    BioTask::per_cpu().this(&pinned)
 }

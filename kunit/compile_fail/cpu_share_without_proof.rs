@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0061
 
-//! A CPU's share is reached by who stays on that CPU.
+//! Access to a CPU's share needs proof that the context stays.
 
-use kernel::bio_batch::BioBatch;
+use kernel::bio::BioTask;
 
-/// The context could be on another CPU by the time that it looks.
-pub fn misuse() -> &'static BioBatch {
-    BioBatch::per_cpu().this()
+/// The context could move to another CPU before the access.
+pub fn misuse() -> &'static BioTask {
+    BioTask::per_cpu().this()
 }

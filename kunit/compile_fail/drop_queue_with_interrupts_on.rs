@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0277
 
-//! A CPU's queue of folios is filled with interrupts off.
+//! A CPU's drop queue is filled with interrupts off.
 
 use kernel::{drop_queue::OwnDropQueue, folio::Folio, percpu::CpuGuard};
 
-/// An interrupt could put a folio into the place that this has found.
+/// An interrupt could fill the slot that this call has found.
 pub fn misuse(folio: &Folio) {
     let pinned = CpuGuard::new();
     OwnDropQueue::this(&pinned).queue(folio);

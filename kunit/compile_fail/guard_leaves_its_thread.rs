@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0277
 
-//! The lock of a folio is released by the context that took it.
+//! The context that locks a folio unlocks it.
 
 use kernel::folio::Folio;
 
 fn elsewhere<T: Send>(_: T) {}
 
-/// A lock that is handed to another thread is no longer held by this one.
+/// The lock would be released by a thread that does not hold it.
 pub fn misuse(folio: &Folio) {
     elsewhere(folio.lock());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0596
 
-//! A guard gets other lists than it has locked, and would unlock those.
+//! A guard whose lists are exchanged would unlock the wrong ones.
 
 use core::mem::swap;
 use kernel::{

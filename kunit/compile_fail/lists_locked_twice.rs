@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0499
 
-//! The flusher locks its lists while it has them locked.
+//! The flusher cannot lock its lists twice.
 
 use kernel::{flusher::Flusher, writeback::round::Flusher as _};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0599
 
-//! Somebody else than the flusher writes what is queued.
+//! Only the flusher writes queued inodes.
 
 use kernel::{flusher::ListsGuard, fs::Inode, writeback::round::Lists as _};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0515
 
-//! A folio is locked for as long as the guard lives.
+//! A folio is locked only while the guard lives.
 
 use kernel::folio::{Folio, LockedFolio};
 
-/// The folio would be unlocked behind the reference that says it is not.
+/// The reference to a locked folio would outlive the lock.
 pub fn misuse(folio: &Folio) -> &LockedFolio {
     let guard = folio.lock();
     &guard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0277
 
-//! Interrupts were turned off here, and would be turned on elsewhere.
+//! Interrupts must be turned on again on the CPU that turned them off.
 
 use kernel::fs::PagesGuard;
 

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: none
 
-//! The control: what the others do wrong, done right.
+//! The control: correct versions of the other programs.
 
 use kernel::{
-    bio::CompletedBio,
-    bio_batch::{BioBatch, OwnBatch},
+    bio::{BioTask, CompletedBio},
     buffer_head::BufferRing,
     cpu::CpuId,
-    cpu_work::CpuWork,
     folio::{Folio, LockedFolio},
     fs::Inode,
-    interrupts_off::InterruptsSaved,
     percpu::{CpuGuard, PossibleCpu},
-    workqueue::Queue,
-    writeback::{batch::Taken, buffer_walk::Buffer},
+    writeback::buffer_walk::Buffer,
 };
 
-/// Marks under the lock, looks inside the section, wakes after it.
+/// Marks under the lock, reads inside the section, wakes after it.
 pub fn proper(folio: &Folio, inode: &Inode) {
     folio.lock().set_dropbehind();
     let section = inode.wb_section();
@@ -29,7 +25,7 @@ pub fn proper(folio: &Folio, inode: &Inode) {
     }
 }
 
-/// Walks the buffers under the lock, in the thread that has it.
+/// Walks the buffers under the lock, in the thread that holds it.
 pub fn proper_walk(folio: &LockedFolio) -> usize {
     // SAFETY: The folio has buffers, for the sake of the example.
     let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
@@ -40,36 +36,30 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
         .count()
 }
 
-/// Adds with interrupts off, and ends what it has taken with interrupts on.
-pub fn proper_batch(bio: CompletedBio) {
-    let taken = {
-        // SAFETY: The only guard, and no NMI's.
-        let off = unsafe { InterruptsSaved::new() };
-        let batch = OwnBatch::this(&off);
-        batch.add(bio);
-        batch.take()
-    };
-    if let Taken::Some(mut bios) = taken {
-        while let Some(bio) = bios.pop() {
-            bio.end();
-        }
+/// Adds a bio, and ends all bios that were added.
+pub fn proper_task(bio: CompletedBio) {
+    BioTask::add(bio);
+    let pinned = CpuGuard::new();
+    let mut bios = BioTask::per_cpu().this(&pinned).take();
+    drop(pinned);
+    while let Some(bio) = bios.pop() {
+        bio.end();
     }
 }
 
-/// Looks at what any CPU may look at, while it stays on its CPU.
-pub fn proper_share() -> *const BioBatch {
+/// Reads this CPU's share while the context stays on the CPU.
+pub fn proper_share() -> *const BioTask {
     let pinned = CpuGuard::new();
-    core::ptr::from_ref(BioBatch::per_cpu().this(&pinned))
+    core::ptr::from_ref(BioTask::per_cpu().this(&pinned))
 }
 
-/// Looks at another CPU's share, and has it work, if there is such a CPU.
-pub fn proper_cpu(cpu: CpuId, work: &CpuWork, queue: &Queue) -> Option<*const BioBatch> {
+/// Reads another CPU's share, if that CPU is possible.
+pub fn proper_cpu(cpu: CpuId) -> Option<*const BioTask> {
     let cpu = PossibleCpu::new(cpu)?;
-    work.queue_on(cpu, queue);
-    Some(core::ptr::from_ref(BioBatch::per_cpu().of(cpu)))
+    Some(core::ptr::from_ref(BioTask::per_cpu().of(cpu)))
 }
 
-/// Ends dropbehind when nobody uses the buffers any more.
+/// Ends dropbehind after the last use of the buffers.
 pub fn proper_end(folio: &Folio) -> usize {
     let guard = folio.lock();
     let blocks = proper_walk(&guard);

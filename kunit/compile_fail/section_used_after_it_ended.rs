@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0382
 
-//! Taking the counted reference ends the section.
+//! `into_ref()` ends the section.
 
 use kernel::fs::Inode;
 
-/// The inode may have another wb by then.
+/// The inode may have another wb after the section.
 pub fn misuse(inode: &Inode) -> bool {
     let section = inode.wb_section();
     let _wb = section.into_ref();

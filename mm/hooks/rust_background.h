@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The background limit, included by page-writeback.c alone: for the pace of the
- * rounds of rust/kernel/wb_pace.rs.
+ * The background threshold, for the pace of rounds in rust/kernel/wb_pace.rs.
+ * Only page-writeback.c includes this file.
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
 /*
- * How many pages may be dirty in the domains of @wb until background writeback
- * begins: in the system, or in its memory cgroup if that allows less.
+ * The number of dirty pages at which background writeback of @wb begins: of the
+ * system, or of its memory cgroup if that is lower.
  */
 unsigned long rust_wb_background(struct bdi_writeback *wb)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How a dropbehind folio becomes dirty and clean, included by page-writeback.c
- * alone: see rust/kernel/writeback/account.rs for what that is good for.
+ * Makes dropbehind folios dirty and clean. Only page-writeback.c includes this
+ * file. rust/kernel/writeback/account.rs explains the rules.
  */
-#ifdef CONFIG_RUST_WRITEBACK
-
 /*
- * As __folio_mark_dirty(), but makes @folio dirty itself, under the lock, and
- * says whether it was not.
+ * Like __folio_mark_dirty(), but sets the dirty flag too, under the lock.
+ * Returns true if @folio was clean.
  */
 static __always_inline bool
 rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
@@ -23,7 +21,7 @@ rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
 	if (newly_dirty && folio->mapping) {	/* Race with truncate? */
 		WARN_ON_ONCE(warn && !folio_test_uptodate(folio));
 		folio_account_dirtied(folio, mapping);
-		/* What is not written back is not counted. */
+		/* Count only pages that are written back. */
 		if (folio_test_dropbehind(folio) &&
 		    mapping_can_writeback(mapping))
 			rust_dontcache_dirtied(mapping,
@@ -36,7 +34,8 @@ rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
 	return newly_dirty;
 }
 
-/* For mark_buffer_dirty(). @folio has no page cache if it was truncated. */
+#ifdef CONFIG_RUST_WRITEBACK
+/* For mark_buffer_dirty(). A truncated @folio has no page cache. */
 struct address_space *rust_dirty_buffers_folio(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
@@ -45,8 +44,9 @@ struct address_space *rust_dirty_buffers_folio(struct folio *folio)
 		return mapping;
 	return NULL;
 }
+#endif
 
-/* As filemap_dirty_folio(). */
+/* Like filemap_dirty_folio(). */
 static bool rust_filemap_dirty_folio(struct address_space *mapping,
 				     struct folio *folio)
 {
@@ -57,8 +57,9 @@ static bool rust_filemap_dirty_folio(struct address_space *mapping,
 }
 
 /*
- * Makes @folio clean, and says whether it was dirty. If it was dropbehind at that
- * moment, its pages leave the counter. An ordinary folio never becomes one.
+ * Clears dirty and returns whether it was set. If @folio was dropbehind at that
+ * moment, its pages leave the counter. An ordinary folio never becomes
+ * dropbehind.
  */
 static __always_inline bool
 rust_folio_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
@@ -75,7 +76,7 @@ rust_folio_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
 	return flags & BIT(PG_dirty);
 }
 
-/* The lock of a page cache, unless a section of the wb has taken it. */
+/* A page cache lock, not taken if the wb section already holds it. */
 struct rust_pages_lock {
 	struct address_space *mapping;
 	unsigned long flags;
@@ -99,36 +100,6 @@ static void rust_unlock_pages(struct rust_pages_lock *lock)
 	if (lock->mapping)
 		xa_unlock_irqrestore(&lock->mapping->i_pages, lock->flags);
 }
-
-#else /* CONFIG_RUST_WRITEBACK */
-
-static inline bool rust_filemap_dirty_folio(struct address_space *mapping,
-					    struct folio *folio)
-{
-	return false;
-}
-
-static __always_inline bool
-rust_folio_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
-{
-	return folio_test_clear_dirty(folio);
-}
-
-struct rust_pages_lock {
-};
-
-static inline struct rust_pages_lock
-rust_lock_pages(struct folio *folio, struct address_space *mapping,
-		const struct wb_lock_cookie *cookie)
-{
-	return (struct rust_pages_lock) {};
-}
-
-static inline void rust_unlock_pages(struct rust_pages_lock *lock)
-{
-}
-
-#endif /* CONFIG_RUST_WRITEBACK */
 
 DEFINE_CLASS(rust_pages_lock, struct rust_pages_lock, rust_unlock_pages(&_T),
 	     rust_lock_pages(folio, mapping, cookie),

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What dropbehind needs of filemap.c, included by that alone in front of the C's
- * end of dropbehind.
+ * The parts of filemap.c for dropbehind. Only filemap.c includes this file,
+ * before C's end of dropbehind.
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-/* @folio is locked and clean. */
-static inline bool rust_filemap_end_dropbehind(struct folio *folio,
-					       struct address_space *mapping)
-{
-	if (!rust_writeback_active() || !mapping)
-		return false;
-	rust_drop_locked(folio);
-	return true;
-}
-
-/* delete_from_page_cache_batch() in parts: each folio is looked at in between. */
+/* delete_from_page_cache_batch() in parts: Rust checks each folio between. */
 void rust_filemap_lock(struct address_space *mapping)
 {
 	spin_lock(&mapping->host->i_lock);
@@ -40,7 +30,7 @@ void rust_filemap_delete(struct address_space *mapping,
 		folio->mapping = NULL;
 		xas_store(&xas, NULL);
 		nr_pages += folio_nr_pages(folio);
-		/* No further: to find out that nothing follows takes long. */
+		/* Stop here: a search for a next entry is slow. */
 		if (++i == nr)
 			break;
 	}
@@ -55,10 +45,21 @@ void rust_filemap_unlock(struct address_space *mapping)
 	spin_unlock(&mapping->host->i_lock);
 }
 
+#endif /* CONFIG_RUST_WRITEBACK */
+
+/* @folio is locked and clean. */
+static inline bool rust_filemap_end_dropbehind(struct folio *folio,
+					       struct address_space *mapping)
+{
+	if (!rust_writeback_active() || !mapping)
+		return false;
+	rust_drop_locked(folio);
+	return true;
+}
+
 /*
- * @folio is to be dropped. True if that is left to a batch of the current task,
- * which is found with the CPU that it has begun it on: a batch whose owner is
- * this task is its own, wherever it runs by now.
+ * True if @folio was added to the current task's batch. The owner identifies
+ * the batch, so the task may move to another CPU at any time.
  */
 static inline bool rust_drop_together(struct folio *folio)
 {
@@ -72,9 +73,9 @@ static inline bool rust_drop_together(struct folio *folio)
 }
 
 /*
- * @folio was to be dropped. If it is still to be, because somebody else had it
- * locked or this is an interrupt, it is tried again. A folio that is dirty or
- * under writeback meanwhile is dropped at the end of that.
+ * Retry a drop of @folio that failed, because the folio was locked or this is
+ * an interrupt. A folio that is dirty or under writeback is skipped: the end of
+ * its writeback drops it.
  */
 static inline void rust_drop_if_left(struct folio *folio)
 {
@@ -82,22 +83,3 @@ static inline void rust_drop_if_left(struct folio *folio)
 	    !folio_test_dirty(folio) && !folio_test_writeback(folio))
 		rust_drop_later(folio);
 }
-
-#else /* CONFIG_RUST_WRITEBACK */
-
-static inline void rust_drop_if_left(struct folio *folio)
-{
-}
-
-static inline bool rust_drop_together(struct folio *folio)
-{
-	return false;
-}
-
-static inline bool rust_filemap_end_dropbehind(struct folio *folio,
-					       struct address_space *mapping)
-{
-	return false;
-}
-
-#endif /* CONFIG_RUST_WRITEBACK */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The dropbehind pages that are dirty, counted in Rust: its hooks, as the C that
- * they stand in sees them.
+ * Interface of the counter of dirty dropbehind pages in Rust to C.
  *
- * A hook that returns true has done the work, and the C beside it is skipped.
- * Without CONFIG_RUST_WRITEBACK that is a constant false.
+ * If a hook returns true, the caller skips the C code beside it. Without
+ * CONFIG_RUST_WRITEBACK, rust_writeback_active() is a constant and the compiler
+ * removes all calls.
  */
 #ifndef _LINUX_RUST_DONTCACHE_H
 #define _LINUX_RUST_DONTCACHE_H
@@ -16,8 +16,6 @@ struct address_space;
 struct bdi_writeback;
 struct folio;
 
-#ifdef CONFIG_RUST_WRITEBACK
-
 /* mm/dontcache_counter.rs */
 void rust_dontcache_dirtied(struct address_space *mapping,
 			    struct bdi_writeback *wb, long nr);
@@ -27,8 +25,8 @@ void rust_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
 			  struct bdi_writeback *new_wb);
 
 /*
- * The @nr pages of @folio stopped being dirty on @wb. The lock of the page cache
- * has been held since before: @folio is as dropbehind as it was.
+ * The @nr pages of @folio stopped being dirty on @wb. The page cache has been
+ * locked since before, so the dropbehind flag is unchanged.
  */
 static __always_inline bool
 rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
@@ -41,7 +39,7 @@ rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
 	return true;
 }
 
-/* The inode of @folio, which may be dirty, gets another wb. */
+/* The inode of @folio moves to another wb. @folio may be dirty. */
 static __always_inline void
 rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
 			     struct bdi_writeback *new_wb)
@@ -49,27 +47,5 @@ rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
 	if (rust_writeback_active())
 		rust_dontcache_moved(folio, old_wb, new_wb);
 }
-
-#else /* CONFIG_RUST_WRITEBACK */
-
-static inline bool
-rust_account_dontcache_cleaned(struct folio *folio, struct bdi_writeback *wb,
-			       long nr)
-{
-	return false;
-}
-
-static inline void
-rust_account_dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
-			     struct bdi_writeback *new_wb)
-{
-}
-
-static inline void rust_dontcache_claim(struct folio *folio,
-					struct address_space *mapping)
-{
-}
-
-#endif /* CONFIG_RUST_WRITEBACK */
 
 #endif /* _LINUX_RUST_DONTCACHE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Dropbehind folios: who makes them dirty, and who claims them. Hooks, as the C
- * that they stand in sees them.
+ * Interface to C for dropbehind folios that become dirty or are claimed: a
+ * lookup claims a folio if it clears dropbehind.
  */
 #ifndef _LINUX_RUST_DROPBEHIND_H
 #define _LINUX_RUST_DROPBEHIND_H
@@ -10,19 +10,19 @@
 #include <linux/pagemap.h>
 #include <linux/rust_dontcache.h>
 
-/* Whether @folio is dirty, and what the caller has written is written back with it. */
+/* True if @folio is dirty and its writeback will include the caller's data. */
 static inline bool folio_stays_dirty(const struct folio *folio)
 {
 	if (!folio_test_dirty(folio))
 		return false;
-	/* What is written comes before, as in mark_buffer_dirty(). */
+	/*
+	 * Order the caller's data before the test, as in mark_buffer_dirty().
+	 */
 	smp_mb();
 	return folio_test_dirty(folio);
 }
 
-#ifdef CONFIG_RUST_WRITEBACK
-
-/* Both flags in one look. */
+/* Test both flags in one read. */
 static inline bool folio_is_dontcache_dirty(const struct folio *folio)
 {
 	const unsigned long both = BIT(PG_dirty) | BIT(PG_dropbehind);
@@ -31,22 +31,22 @@ static inline bool folio_is_dontcache_dirty(const struct folio *folio)
 }
 
 /*
- * Whether @folio has to be made dirty under the lock of its page cache. One that
- * is not dropbehind never becomes it.
+ * True if @folio must be made dirty under the lock of its page cache. A folio
+ * that is not dropbehind never becomes dropbehind.
  */
 static inline bool rust_dirties_dropbehind(const struct folio *folio)
 {
 	return rust_writeback_active() && folio_test_dropbehind(folio);
 }
 
-/* mm/rust_dirty_folio.h: its page cache if the dropbehind @folio was not dirty */
+/* mm/rust_dirty_folio.h: page cache if the dropbehind @folio was clean */
 struct address_space *rust_dirty_buffers_folio(struct folio *folio);
 
 /*
- * @folio was looked up in @mapping, which takes dropbehind from it unless the
- * lookup was one of DONTCACHE or, unlike in C, for a lock alone: who seeks to
- * truncate it does not want to keep it. A folio without dropbehind has its flags
- * read only, unlike in C again.
+ * A lookup found @folio in @mapping. Clear dropbehind unless this is a
+ * DONTCACHE lookup or, unlike in C, a lookup for the lock alone: truncation
+ * does not keep the folio. Unlike in C, a folio without dropbehind is not
+ * written to.
  */
 static __always_inline bool
 rust_filemap_claim(struct folio *folio, struct address_space *mapping,
@@ -60,7 +60,7 @@ rust_filemap_claim(struct folio *folio, struct address_space *mapping,
 	return true;
 }
 
-/* @folio moves to @newfolio. Nobody else has a reference on either. */
+/* @folio moves to @newfolio. No other context holds a reference on either. */
 static inline void rust_migrate_dropbehind(struct folio *newfolio,
 					   struct folio *folio)
 {
@@ -68,31 +68,24 @@ static inline void rust_migrate_dropbehind(struct folio *newfolio,
 		folio_set_dropbehind(newfolio);
 }
 
-#else /* CONFIG_RUST_WRITEBACK */
-
-static inline bool rust_dirties_dropbehind(const struct folio *folio)
+/*
+ * Whether @mapping has a dropbehind folio at @pos. To zero the end of a block is
+ * not to use the folio: an ordinary lookup would claim it.
+ */
+static inline bool rust_zeroes_dropbehind(struct address_space *mapping,
+					  loff_t pos)
 {
-	return false;
-}
+	struct folio *folio;
+	bool dropbehind;
 
-static inline struct address_space *
-rust_dirty_buffers_folio(struct folio *folio)
-{
-	return NULL;
+	if (!rust_writeback_active())
+		return false;
+	folio = __filemap_get_folio(mapping, pos >> PAGE_SHIFT, FGP_DONTCACHE, 0);
+	if (IS_ERR(folio))
+		return false;
+	dropbehind = folio_test_dropbehind(folio);
+	folio_put(folio);
+	return dropbehind;
 }
-
-static inline bool rust_filemap_claim(struct folio *folio,
-				      struct address_space *mapping,
-				      fgf_t fgp_flags)
-{
-	return false;
-}
-
-static inline void rust_migrate_dropbehind(struct folio *newfolio,
-					   struct folio *folio)
-{
-}
-
-#endif /* CONFIG_RUST_WRITEBACK */
 
 #endif /* _LINUX_RUST_DROPBEHIND_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The writeback core in Rust: whether it is active. Without
- * CONFIG_RUST_WRITEBACK it never is, which is a constant.
+ * Reports whether the Rust writeback core is active. Without
+ * CONFIG_RUST_WRITEBACK this is a constant false.
  */
 #ifndef _LINUX_RUST_WRITEBACK_H
 #define _LINUX_RUST_WRITEBACK_H

@@ -12,7 +12,7 @@ rust_helper_unlocked_inode_to_wb_begin(struct inode *inode,
 	return unlocked_inode_to_wb_begin(inode, cookie);
 }
 
-/* In an RCU section. NULL as well if @inode is about to get another. */
+/* Call under RCU. Also NULL if @inode is about to move to another wb. */
 __rust_helper struct bdi_writeback *
 rust_helper_inode_wb_if_stays(struct inode *inode)
 {
@@ -99,6 +99,6 @@ rust_helper_test_and_clear_bit(unsigned long nr, unsigned long *addr)
 
 __rust_helper void rust_helper_smp_mb__after_atomic(void)
 {
-	/* The caller of the helper says what it pairs with. */
+	/* The caller of the helper documents the pairing. */
 	smp_mb__after_atomic();
 }

@@ -43,7 +43,7 @@ rust_helper_list_splice_tail_init(struct list_head *list,
 	list_splice_tail_init(list, head);
 }
 
-/* In the context of the flusher of @wb, which ends before the disk goes. */
+/* Call from the flusher of @wb, which ends before the disk is freed. */
 __rust_helper bool
 rust_helper_wb_disk_writes(struct bdi_writeback *wb,
 			   struct rust_disk_writes *disk)
@@ -59,6 +59,5 @@ rust_helper_wb_disk_writes(struct bdi_writeback *wb,
 	disk->counts = blk_queue_io_stat(queue);
 	disk->writes = part_stat_read(bdev, ios[STAT_WRITE]);
 	disk->sectors = part_stat_read(bdev, sectors[STAT_WRITE]);
-	disk->largest = queue_max_sectors(queue);
 	return true;
 }

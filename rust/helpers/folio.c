@@ -76,7 +76,7 @@ __rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
 	folio_set_dropbehind(folio);
 }
 
-/* All its flags as they were. */
+/* Returns all flags from before the change. */
 static inline unsigned long folio_fetch_clear_dropbehind(struct folio *folio)
 {
 	return atomic_long_fetch_andnot(BIT(PG_dropbehind),

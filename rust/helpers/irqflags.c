@@ -15,16 +15,6 @@ __rust_helper void rust_helper_local_irq_restore(unsigned long flags)
 	local_irq_restore(flags);
 }
 
-__rust_helper void rust_helper_local_irq_disable(void)
-{
-	local_irq_disable();
-}
-
-__rust_helper void rust_helper_local_irq_enable(void)
-{
-	local_irq_enable();
-}
-
 __rust_helper bool rust_helper_irqs_disabled(void)
 {
 	return irqs_disabled();

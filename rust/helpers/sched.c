@@ -2,16 +2,10 @@
 
 #include <linux/preempt.h>
 #include <linux/sched.h>
-#include <linux/sched/rt.h>
 
 __rust_helper bool rust_helper_in_task(void)
 {
 	return in_task();
-}
-
-__rust_helper bool rust_helper_rt_or_dl_task(const struct task_struct *p)
-{
-	return rt_or_dl_task((struct task_struct *)p);
 }
 
 __rust_helper int rust_helper_cond_resched(void)

@@ -4,12 +4,12 @@
 //!
 //! A `bdi_writeback` (wb) is one flusher: its dirty inodes, its work and its statistics. Each
 //! backing device has one, and one more for every memory cgroup that dirties its pages. An inode
-//! belongs to one wb at a time, may have none before it is first dirtied, and may be moved to
-//! another. So there are two ways to hold a wb:
+//! belongs to one wb at a time. It may have none before it is first dirtied, and may be moved to
+//! another wb. So there are two ways to hold a wb:
 //!
 //! | type | keeps | made by |
 //! | --- | --- | --- |
-//! | [`WbSection`] | the inode's wb what it is; no sleeping meanwhile | [`Inode::wb_section`] |
+//! | [`WbSection`] | the inode's wb unchanged; no sleeping meanwhile | [`Inode::wb_section`] |
 //! | [`WbRef`] | the wb alive, after its section has ended | [`WbSection::into_ref`] |
 //!
 //! C headers: [`include/linux/backing-dev.h`](srctree/include/linux/backing-dev.h),
@@ -53,16 +53,16 @@ pub(crate) enum InodeList {
     MoreIo,
 }
 
-/// Whether a list has entries, looked at in one word. May change at any time.
+/// Whether a list has entries, by a read of one word. May change at any time.
 ///
 /// C counterpart: `list_empty()` without the lock.
 ///
 /// # Safety
 ///
-/// `head` must point at a live list's head that is initialised.
+/// `head` must point at the initialised head of a live list.
 #[inline(always)]
 unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
-    // SAFETY: The caller promises a live head. Who writes its word meanwhile writes it whole.
+    // SAFETY: The caller promises a live head. Concurrent writers write its word whole.
     !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
 }
 
@@ -72,18 +72,12 @@ unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
 pub enum WbState {
     /// The backing device is registered, and its flusher may be woken.
     Registered = bindings::wb_state_WB_registered,
-    /// The flusher is at work.
-    WritebackRunning = bindings::wb_state_WB_writeback_running,
     /// The wb has dirty inodes.
     HasDirtyIo = bindings::wb_state_WB_has_dirty_io,
-    /// The flusher is asked to write everything.
-    StartAll = bindings::wb_state_WB_start_all,
-    /// The flusher is asked to write dirty dropbehind pages.
+    /// The flusher is requested to write dirty dropbehind pages now.
     StartDontcache = bindings::wb_state_WB_start_dontcache,
-    /// Dirty dropbehind pages are to be written in a while.
+    /// Dirty dropbehind pages are to be written after a delay.
     DontcacheLeft = bindings::wb_state_WB_dontcache_left,
-    /// ... of which none could be written when it was tried last.
-    DontcacheStuck = bindings::wb_state_WB_dontcache_stuck,
 }
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
@@ -94,8 +88,6 @@ pub enum WbStat {
     Reclaimable = bindings::wb_stat_item_WB_RECLAIMABLE,
     /// Pages under writeback.
     Writeback = bindings::wb_stat_item_WB_WRITEBACK,
-    /// Pages dirtied since the wb was made.
-    Dirtied = bindings::wb_stat_item_WB_DIRTIED,
     /// Pages written since the wb was made.
     Written = bindings::wb_stat_item_WB_WRITTEN,
     /// Dirty pages of dropbehind folios.
@@ -115,7 +107,7 @@ pub struct BdiWriteback(Opaque<bindings::bdi_writeback>);
 unsafe impl Sync for BdiWriteback {}
 
 impl BdiWriteback {
-    /// Makes a reference of a pointer that C hands over.
+    /// Makes a reference of a C pointer.
     ///
     /// # Safety
     ///
@@ -126,7 +118,7 @@ impl BdiWriteback {
         unsafe { &*ptr.cast() }
     }
 
-    /// The pointer that C knows the wb by.
+    /// The pointer that C uses for the wb.
     #[inline]
     pub fn as_raw(&self) -> *mut bindings::bdi_writeback {
         self.0.get()
@@ -134,14 +126,14 @@ impl BdiWriteback {
 
     #[inline]
     fn state(&self) -> *mut c_ulong {
-        // SAFETY: The wb is live by the type invariants, so its field can be named.
+        // SAFETY: The wb is live by the type invariants, so a pointer to its field is valid.
         unsafe { &raw mut (*self.as_raw()).state }
     }
 
     #[inline]
     pub(crate) fn stat(&self, item: WbStat) -> &PerCpuCounter {
-        // SAFETY: The wb is live by the type invariants, its counters were initialised with it, and
-        // `WbStat` names only items that exist.
+        // SAFETY: The wb is live by the type invariants. Its counters were initialised with it, and
+        // `WbStat` has only items that exist.
         unsafe {
             let stat = &raw mut (*self.as_raw()).stat;
             PerCpuCounter::from_raw(stat.cast::<bindings::percpu_counter>().add(item as usize))
@@ -152,7 +144,7 @@ impl BdiWriteback {
     #[inline(always)]
     pub(crate) fn head(&self, list: InodeList) -> *mut bindings::list_head {
         let wb = self.as_raw();
-        // SAFETY: The wb is live by the type invariants, so its fields can be named.
+        // SAFETY: The wb is live by the type invariants, so pointers to its fields are valid.
         unsafe {
             match list {
                 InodeList::Dontcache => &raw mut (*wb).b_dontcache,
@@ -163,14 +155,14 @@ impl BdiWriteback {
         }
     }
 
-    /// Whether there are inodes in `list`. Unordered.
+    /// Whether `list` has inodes. Unordered.
     #[inline(always)]
     pub(crate) fn has_inodes(&self, list: InodeList) -> bool {
         // SAFETY: The wb is live by the type invariants, and its lists are initialised with it.
         unsafe { has_entries(self.head(list)) }
     }
 
-    /// Whether somebody has queued work for the flusher. Unordered.
+    /// Whether work is queued for the flusher. Unordered.
     #[inline(always)]
     pub(crate) fn has_work(&self) -> bool {
         // SAFETY: As in `has_inodes()`.
@@ -186,7 +178,7 @@ impl BdiWriteback {
         unsafe { bindings::test_bit(bit as usize, self.state()) }
     }
 
-    /// Sets `bit`, and says whether it was set before. A full barrier.
+    /// Sets `bit`, and returns whether it was set before. A full barrier.
     ///
     /// C counterpart: `test_and_set_bit()` on `wb->state`.
     #[inline]
@@ -195,7 +187,7 @@ impl BdiWriteback {
         unsafe { bindings::test_and_set_bit(bit as usize, self.state()) }
     }
 
-    /// Clears `bit`, and says whether it was set before. A full barrier.
+    /// Clears `bit`, and returns whether it was set before. A full barrier.
     ///
     /// C counterpart: `test_and_clear_bit()` on `wb->state`.
     #[inline]
@@ -205,7 +197,7 @@ impl BdiWriteback {
     }
 
     /// The exact sum of `item` over all CPUs, in pages. Takes the counter's lock and visits every
-    /// CPU, so not for hot paths. May be below zero while changes on two CPUs are under way.
+    /// CPU, so it is not for hot paths. May be negative during changes on two CPUs.
     ///
     /// C counterpart: `wb_stat_sum()`, which cuts off below zero.
     #[inline]
@@ -213,22 +205,22 @@ impl BdiWriteback {
         self.stat(item).sum()
     }
 
-    /// Has the flusher run in `milliseconds`, if it would not before and the device is still
-    /// registered. Nothing that is due earlier gets later.
+    /// Has the flusher run in `milliseconds` or earlier, if the device is still registered. An
+    /// earlier run is not delayed.
     ///
-    /// Leaves interrupts as they are.
+    /// Does not change whether interrupts are on.
     ///
     /// Context: any but NMI, outside of the lock of the wb's work.
     ///
-    /// C counterpart: `wb_wakeup_delayed()`, which leaves a later time as it is, too.
+    /// C counterpart: `wb_wakeup_delayed()`, which does not bring a later run forward.
     #[cold]
     pub(crate) fn run_within(&self, milliseconds: u32) {
         let delay = msecs_to_jiffies(milliseconds);
         let wb = self.as_raw();
-        // SAFETY: The wb is live by the type invariants, its lock and its delayed work are
-        // initialised. The lock orders the test of the bit before the queueing: a wb that is shut
-        // down clears the bit under the lock first, and drains the work afterwards. Interrupts are
-        // off under the lock, and turned on where they were on.
+        // SAFETY: The wb is live by the type invariants; its lock and its delayed work are
+        // initialised. The lock orders the test of the bit before the queueing: the shutdown of a
+        // wb clears the bit under the lock first, and drains the work afterwards. Interrupts are
+        // off under the lock, and are turned on only if they were on.
         unsafe {
             let off = bindings::irqs_disabled();
             if off {
@@ -256,15 +248,15 @@ impl BdiWriteback {
 /// A section in which an inode keeps its wb.
 ///
 /// Begins with [`Inode::wb_section`] and ends when it is dropped. The code in between must not
-/// sleep, and interrupts may be off. It stays on its thread: the section is an RCU read-side
-/// critical section, and during a move of the inode it holds the lock of its page cache. For the
-/// same reason sections of one inode must not be nested.
+/// sleep, and interrupts may be off. The section stays on its thread: it is an RCU read-side
+/// critical section, and during a move of the inode it holds the lock of the inode's page cache.
+/// For the same reason sections of one inode must not be nested.
 ///
 /// # Invariants
 ///
-/// - `unlocked_inode_to_wb_begin()` was called for `inode`, and filled of `cookie` what
-///   `unlocked_inode_to_wb_end()` reads: the flags only where it took the lock.
-/// - `wb` is what it returned: null, or the inode's wb until the section ends.
+/// - `unlocked_inode_to_wb_begin()` was called for `inode`, and filled the fields of `cookie` that
+///   `unlocked_inode_to_wb_end()` reads: the flags only if it took the lock.
+/// - `wb` is its return value: null, or the inode's wb until the section ends.
 pub struct WbSection<'a> {
     inode: &'a Inode,
     wb: *mut bindings::bdi_writeback,
@@ -276,10 +268,10 @@ impl<'a> WbSection<'a> {
     #[inline(always)]
     fn begin(inode: &'a Inode) -> Self {
         let mut cookie = MaybeUninit::uninit();
-        // SAFETY: The inode is live by its invariants, and `cookie` is ours to be written.
+        // SAFETY: The inode is live by its invariants, and `cookie` may be written.
         let wb =
             unsafe { bindings::unlocked_inode_to_wb_begin(inode.as_raw(), cookie.as_mut_ptr()) };
-        // INVARIANT: The section was begun right above; `wb` is what that returned.
+        // INVARIANT: The section was begun above; `wb` is the return value.
         Self {
             inode,
             wb,
@@ -292,22 +284,21 @@ impl<'a> WbSection<'a> {
     #[inline(always)]
     pub fn wb(&self) -> Option<&BdiWriteback> {
         // SAFETY: By the type invariants `wb` is null or the inode's wb. The inode holds a
-        // reference on its wb and keeps the wb until the section ends, and `self` cannot end while
-        // it is borrowed.
+        // reference on its wb and keeps the wb until the section ends. `self` cannot end while it
+        // is borrowed.
         unsafe { self.wb.cast::<BdiWriteback>().as_ref() }
     }
 
-    /// Ends the section and keeps the wb. None if the inode has none.
+    /// Ends the section and keeps the wb. None if the inode has no wb.
     ///
-    /// What sleeps, or takes locks that are not to be held with the section's, is for the
-    /// [`WbRef`].
+    /// Code that sleeps, or takes locks that must not nest in the section's, needs the [`WbRef`].
     ///
     /// C counterpart: `wb_get()` and `unlocked_inode_to_wb_end()`.
     #[inline(always)]
     pub fn into_ref(self) -> Option<WbRef<'a>> {
         let wb = NonNull::new(self.wb)?;
         // SAFETY: The section has not ended, so the inode's own reference keeps the wb alive while
-        // another is taken.
+        // the other reference is taken.
         unsafe { bindings::wb_get(wb.as_ptr()) };
         // INVARIANT: `wb_get()` took the reference that the instance owns.
         Some(WbRef {
@@ -320,8 +311,8 @@ impl<'a> WbSection<'a> {
 impl Drop for WbSection<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the section was begun for this inode with this cookie,
-        // and it ends once: here.
+        // SAFETY: By the type invariants the section was begun for this inode with this cookie. It
+        // ends once, here.
         unsafe {
             bindings::unlocked_inode_to_wb_end(self.inode.as_raw(), self.cookie.as_mut_ptr());
         }
@@ -330,8 +321,9 @@ impl Drop for WbSection<'_> {
 
 /// A counted reference to the wb that an inode had in a [`WbSection`].
 ///
-/// Keeps the wb alive, not the inode's: the inode may have moved on. The wb of the device itself
-/// is not counted but lives inside the device, which the borrowed inode keeps; hence the lifetime.
+/// It does not keep the inode's wb: the inode may have moved to another. The wb of the device
+/// itself is not counted. It lives inside the device, which the borrowed inode keeps; hence the
+/// lifetime.
 ///
 /// # Invariants
 ///
@@ -344,18 +336,19 @@ pub struct WbRef<'a> {
 // SAFETY: `wb_put()` may be called from any thread, and a wb is `Sync`.
 unsafe impl Send for WbRef<'_> {}
 
-// SAFETY: What a shared `WbRef` gives access to is `Sync`.
+// SAFETY: A shared `WbRef` only gives access to a wb, which is `Sync`.
 unsafe impl Sync for WbRef<'_> {}
 
 impl WbRef<'_> {
-    /// Has the flusher run in `milliseconds`, or earlier, if the device is still registered; at
-    /// once with none.
+    /// Has the flusher run in `milliseconds` or earlier, if the device is still registered. With
+    /// zero it runs immediately.
     ///
-    /// Leaves interrupts as they are: the caller may be in the section of another inode.
+    /// Does not change whether interrupts are on: the caller may be in a section of another inode.
     ///
     /// Context: any but NMI.
     ///
-    /// C counterpart: `wb_wakeup()`, and `wb_wakeup_delayed()`, which leaves a later time as it is.
+    /// C counterpart: `wb_wakeup()`, and `wb_wakeup_delayed()`, which does not bring a later run
+    /// forward.
     #[cold]
     pub fn run_within(&self, milliseconds: u32) {
         (**self).run_within(milliseconds);
@@ -377,8 +370,8 @@ impl Drop for WbRef<'_> {
     fn drop(&mut self) {
         let wb = self.wb.as_ptr();
         // SAFETY: The wb is live by the type invariants, and so is its device. The device's own wb
-        // is not counted: `wb_get()` and `wb_put()` do nothing to it. The reference on any other
-        // is the instance's, by the type invariants.
+        // is not counted: `wb_get()` and `wb_put()` do nothing to it. By the type invariants the
+        // instance owns the reference on any other wb.
         unsafe {
             if wb != &raw mut (*(*wb).bdi).wb {
                 bindings::wb_put(wb);
@@ -388,18 +381,18 @@ impl Drop for WbRef<'_> {
 }
 
 impl Inode {
-    /// Looks at the inode's wb, which it may have no more by the time that the caller has the
-    /// answer. None if it has none, or is just getting another.
+    /// Calls `look` with the inode's wb, which may no longer be the inode's when the caller gets
+    /// the answer. None if the inode has no wb, or is moving to another.
     ///
-    /// Cheaper than a section: there is nothing to lock and to unlock.
+    /// Cheaper than a section, because no lock is taken.
     ///
     /// Context: any; `look` must not sleep.
     #[inline(always)]
     pub fn look_at_wb<R>(&self, look: impl FnOnce(&BdiWriteback) -> R) -> Option<R> {
         let _rcu = rcu::read_lock();
-        // SAFETY: The inode is live by the type invariants. One that is not about to get another wb
-        // keeps its own, and a reference on it, at least to the end of this section: who gives it
-        // another says so and waits for all sections that may not have seen it.
+        // SAFETY: The inode is live by the type invariants. An inode that is not about to change
+        // its wb keeps the wb, and a reference on it, at least to the end of this section: a change
+        // is announced, and waits for all sections that may not have seen the announcement.
         let wb = unsafe {
             bindings::inode_wb_if_stays(self.as_raw())
                 .cast::<BdiWriteback>()
@@ -408,7 +401,7 @@ impl Inode {
         wb.map(look)
     }
 
-    /// Begins a section in which the inode keeps the wb that it has.
+    /// Begins a section in which the inode keeps its wb.
     ///
     /// Context: any; the section itself must not sleep.
     ///
@@ -424,8 +417,8 @@ impl PagesGuard<'_> {
     #[inline]
     pub fn wb(&self) -> Option<&BdiWriteback> {
         // SAFETY: By the type invariant of the page cache the inode is live. By that of the guard
-        // the lock is held, without which the inode does not change its wb; it holds a reference
-        // on it.
+        // the lock is held. Without that lock the inode does not change its wb, on which it holds a
+        // reference.
         unsafe {
             bindings::inode_to_wb(self.mapping().host().as_raw())
                 .cast::<BdiWriteback>()

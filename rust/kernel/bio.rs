@@ -1,43 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bios whose device is done with them.
+//! Bios that their device has completed.
 //!
 //! The life of a bio, as far as completion is concerned:
 //!
-//! | state | owner | here it is |
+//! | state | owner | type |
 //! | --- | --- | --- |
-//! | submitted | the block layer and the device | not seen |
+//! | submitted | the block layer and the device | none |
 //! | completed | the context that `bio_endio()` runs in | a [`CompletedBio`] |
-//! | queued | the batch of a CPU, or on its way from one CPU to another | in a [`BioList`] |
+//! | queued | a CPU's [`BioTask`] | part of that |
+//! | taken | the worker of a CPU | in a [`BioList`] |
 //! | being ended | the worker of a CPU, or its interrupt | a [`CompletedBio`] again |
-//! | ended | its `bi_end_io` function | gone: [`CompletedBio::end`] took it |
+//! | ended | its `bi_end_io` function | none: [`CompletedBio::end`] took it |
 //!
-//! A [`CompletedBio`] that is dropped, alone or in a [`BioList`], would never be ended, and whoever
-//! waits for it would wait for ever. That is reported.
+//! A [`CompletedBio`] that is dropped, alone or in a [`BioList`], would never be ended, and its
+//! waiter would wait forever. Such a drop triggers a warning.
 //!
 //! C header: [`include/linux/bio.h`](srctree/include/linux/bio.h)
 
 use crate::{
     bindings,
-    warn_on,
-    writeback::batch::List, //
+    percpu::{
+        CpuGuard,
+        PerCpu, //
+    },
+    sync::atomic::{
+        Acquire,
+        Atomic,
+        Relaxed,
+        Release, //
+    },
+    types::Opaque,
+    warn_on, //
 };
 use core::{
-    mem::{
-        replace,
-        ManuallyDrop, //
-    },
+    mem::ManuallyDrop,
     ptr::{
         null_mut,
         NonNull, //
     },
 };
 
-/// A bio that its device is done with and that is to be ended.
+/// A bio that its device has completed and that is to be ended.
 ///
 /// # Invariants
 ///
-/// The bio is live and owned by this value. It is in no list, was not ended, and has a function to
+/// The bio is live and owned by this value. It is in no list, is not ended, and has a function to
 /// end it.
 #[must_use = "somebody waits for the end of the bio"]
 pub struct CompletedBio(NonNull<bindings::bio>);
@@ -50,7 +58,7 @@ impl CompletedBio {
     ///
     /// # Safety
     ///
-    /// `bio` must point at a bio that was completed and not ended, and that has a `bi_end_io`. The
+    /// `bio` must point at a bio that is completed and not ended, and that has a `bi_end_io`. The
     /// caller must give it up.
     #[inline(always)]
     pub unsafe fn from_raw(bio: NonNull<bindings::bio>) -> Self {
@@ -58,16 +66,16 @@ impl CompletedBio {
         Self(bio)
     }
 
-    /// Ends the bio: its submitter takes it back.
+    /// Ends the bio and returns it to its submitter.
     ///
-    /// Context: a task that may sleep, if the submitter asks for that, and otherwise any but NMI.
+    /// Context: a task that may sleep, if the submitter requests that, and otherwise any but NMI.
     ///
     /// C counterpart: the call of `bi_end_io` at the end of `bio_endio()`.
     #[inline(always)]
     pub fn end(self) {
         let bio = self.into_raw().as_ptr();
-        // SAFETY: By the type invariants the bio is live and ours to end, and it has a function for
-        // that. As the function owns it from here, nothing touches it after.
+        // SAFETY: By the type invariants the bio is live, owned by this value, and has an end
+        // function. The function owns it from here, and it is not accessed afterwards.
         unsafe {
             (*bio).bi_next = null_mut();
             let end_io = (*bio).bi_end_io.unwrap_unchecked();
@@ -75,26 +83,26 @@ impl CompletedBio {
         }
     }
 
-    /// Ends the bio where it has completed, though it asks for a task.
+    /// Ends the bio in the context in which it has completed, although it requests a task.
     ///
-    /// Context: any in which its submitter ends bios of ordinary folios, which ask for none.
+    /// Context: any in which its submitter ends bios of ordinary folios, which request no task.
     #[inline(always)]
     pub fn end_here(self) {
-        // SAFETY: By the type invariants the bio is live and ours. The flag goes, so that its
-        // function may find for itself that it wants a task.
+        // SAFETY: By the type invariants the bio is live and owned by this value. The flag is
+        // cleared so that its function can decide whether it needs a task.
         unsafe { (*self.0.as_ptr()).bi_flags &= !(1 << bindings::BIO_COMPLETE_IN_TASK) };
         self.end();
     }
 
-    /// How many of the bio's folios are to be dropped. Zero if it has more than `most` folios, or
-    /// one of more than `largest` bytes.
+    /// How many of the bio's folios are to be dropped. Zero if it has more than `most` folios, or a
+    /// folio of more than `largest` bytes.
     #[inline(always)]
     pub fn nr_dropbehind(&self, most: u32, largest: usize) -> u32 {
         let bio = self.0.as_ptr();
-        // SAFETY: By the type invariants the bio is live, and its folios are until it is ended. It
-        // has a first one unless it has no vector.
+        // SAFETY: By the type invariants the bio is live, and its folios are live until it is
+        // ended. It has a first folio unless it has no vector.
         unsafe {
-            // A file system with buffers has a bio for each buffer of a large folio: that is short.
+            // A large folio of a file system with buffers has a bio for each buffer: return early.
             if (*bio).bi_vcnt == 0
                 || bindings::folio_size(bindings::bio_first_folio_all(bio)) > largest
             {
@@ -117,30 +125,14 @@ impl Drop for CompletedBio {
     }
 }
 
-/// Completed bios, the oldest first.
+/// Completed bios that a worker has taken, the oldest first.
 ///
 /// # Invariants
 ///
-/// `head` is null, or the first of a chain of bios by `bi_next` whose last is `tail`. They are live
-/// and owned by the list, completed and not ended.
-#[repr(C)]
+/// `first` is null, or the first of a chain of bios by `bi_next`. The list owns the bios, which are
+/// live, completed and not ended.
 pub struct BioList {
-    head: *mut bindings::bio,
-    tail: *mut bindings::bio,
-}
-
-// SAFETY: As for `CompletedBio`.
-unsafe impl Send for BioList {}
-
-impl Default for BioList {
-    #[inline(always)]
-    fn default() -> Self {
-        // INVARIANT: `head` is null.
-        Self {
-            head: null_mut(),
-            tail: null_mut(),
-        }
-    }
+    first: *mut bindings::bio,
 }
 
 impl BioList {
@@ -149,77 +141,107 @@ impl BioList {
     /// C counterpart: `bio_list_pop()`.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<CompletedBio> {
-        let bio = NonNull::new(self.head)?;
-        // INVARIANT: What follows the first is such a chain.
-        // SAFETY: By the type invariants the bio is live and ours.
-        self.head = unsafe { (*bio.as_ptr()).bi_next };
-        // SAFETY: It was the list's, and is in it no more.
+        let bio = NonNull::new(self.first)?;
+        // INVARIANT: The bios after the first are such a chain.
+        // SAFETY: By the type invariants the list owns the bio, which is live.
+        self.first = unsafe { (*bio.as_ptr()).bi_next };
+        // SAFETY: The list owned the bio, and no longer does.
         Some(unsafe { CompletedBio::from_raw(bio) })
-    }
-
-    /// # Safety
-    ///
-    /// From `first` to `last` must be such a chain, and the caller must give it up.
-    #[inline(always)]
-    unsafe fn link(&mut self, first: *mut bindings::bio, last: *mut bindings::bio) {
-        if self.head.is_null() {
-            self.head = first;
-        } else {
-            // SAFETY: By the type invariants `tail` is live and ours.
-            unsafe { (*self.tail).bi_next = first };
-        }
-        // INVARIANT: The chain goes on with the caller's, which is this list's from here.
-        self.tail = last;
-    }
-}
-
-impl List for BioList {
-    type Item = CompletedBio;
-
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.head.is_null()
-    }
-
-    #[inline(always)]
-    fn first(&self) -> usize {
-        self.head as usize
-    }
-
-    #[inline(always)]
-    fn take(&mut self) -> Self {
-        // INVARIANT: The chain is the new list's, and `head` of the old one is null.
-        Self {
-            head: replace(&mut self.head, null_mut()),
-            tail: self.tail,
-        }
-    }
-
-    /// C counterpart: `bio_list_add()`.
-    #[inline(always)]
-    fn push(&mut self, bio: CompletedBio) {
-        let bio = bio.into_raw().as_ptr();
-        // SAFETY: By its type's invariants it was the caller's, and is live: a chain of one.
-        unsafe {
-            self.link(bio, bio);
-            (*bio).bi_next = null_mut();
-        }
-    }
-
-    /// C counterpart: `bio_list_merge()`.
-    #[inline(always)]
-    fn append(&mut self, other: Self) {
-        let other = ManuallyDrop::new(other);
-        if !other.is_empty() {
-            // SAFETY: By the type invariants it is such a chain, and `other` is given up.
-            unsafe { self.link(other.head, other.tail) };
-        }
     }
 }
 
 impl Drop for BioList {
     #[inline(always)]
     fn drop(&mut self) {
-        warn_on!(!self.is_empty());
+        warn_on!(!self.first.is_null());
+    }
+}
+
+/// The completed bios of a CPU that wait for a task to end them (`struct rust_bio_task`).
+///
+/// The context that adds the first bio starts the worker, which takes bios until none is left.
+///
+/// # Invariants
+///
+/// - Instances are initialised and never freed.
+/// - `last` is null, or the last added bio of a chain by `bi_next`, in which each bio was added
+///   before the bio that points at it. This value owns the bios, which are live, completed and not
+///   ended. The field is only accessed in this file, atomically.
+#[repr(transparent)]
+pub struct BioTask(Opaque<bindings::rust_bio_task>);
+
+// SAFETY: An instance is only accessed atomically.
+unsafe impl Sync for BioTask {}
+
+impl BioTask {
+    /// Makes a reference of a C pointer.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at a CPU's share, or another instance that is never freed.
+    #[inline]
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::rust_bio_task) -> &'a Self {
+        // SAFETY: By that promise the instance is never freed; `Self` is transparent over it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// The instances of all CPUs.
+    #[inline(always)]
+    pub fn per_cpu() -> PerCpu<Self> {
+        // SAFETY: C defines one for each possible CPU, without a bio, and initialises the work
+        // before any bio completes. `Self` is transparent over it.
+        unsafe { PerCpu::from_raw((&raw mut bindings::rust_bio_tasks).cast()) }
+    }
+
+    #[inline(always)]
+    fn last(&self) -> &Atomic<*mut bindings::bio> {
+        // SAFETY: The field lives by the type invariants, and only this function accesses it.
+        unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).last) }
+    }
+
+    /// Has a task end `bio`, in a batch with others that complete on this CPU.
+    ///
+    /// Context: any.
+    ///
+    /// C counterpart: `__bio_complete_in_task()`.
+    #[inline]
+    pub fn add(bio: CompletedBio) {
+        let pinned = CpuGuard::new();
+        let this = Self::per_cpu().this(&pinned);
+        let bio = bio.into_raw().as_ptr();
+        let mut last = this.last().load(Relaxed);
+        loop {
+            // SAFETY: The caller owned the bio. It is live, and no other context knows it.
+            unsafe { (*bio).bi_next = last };
+            // INVARIANT: The bio was added after `last`. This value owns it from here. The release
+            // makes the writes to the bio visible to the worker.
+            match this.last().cmpxchg(last, bio, Release) {
+                Ok(_) => break,
+                Err(now) => last = now,
+            }
+        }
+        if last.is_null() {
+            // SAFETY: The work lives by the type invariants, and may be queued in any context.
+            unsafe { bindings::rust_bio_task_begin(this.0.get()) };
+        }
+    }
+
+    /// Takes all waiting bios.
+    ///
+    /// Context: any. Only one caller at a time may end bios, to keep their order.
+    #[inline]
+    pub fn take(&self) -> BioList {
+        let mut last = self.last().xchg(null_mut(), Acquire);
+        let mut first = null_mut();
+        while !last.is_null() {
+            // SAFETY: By the type invariants the bio is live, and this value owned it.
+            let before = unsafe { (*last).bi_next };
+            // SAFETY: As above.
+            unsafe { (*last).bi_next = first };
+            first = last;
+            last = before;
+        }
+        // INVARIANT: The reversed chain is linked from the oldest bio on.
+        BioList { first }
     }
 }

@@ -2,15 +2,15 @@
 
 //! Buffers: the blocks of a folio, one by one.
 //!
-//! A file system with buffers keeps a `buffer_head` for each block of a folio: where the block is
-//! on the device, and what state it is in. They form a ring that hangs off the folio, and the
-//! folio's lock keeps them there. So everything here borrows from a [`LockedFolio`]:
+//! A file system with buffers keeps a `buffer_head` for each block of a folio, with the place of
+//! the block on the device, and its state. The buffers form a ring that is attached to the folio.
+//! The folio's lock keeps the ring, so everything here borrows from a [`LockedFolio`]:
 //!
-//! | type | what it is | ends with |
+//! | type | meaning | ends with |
 //! | --- | --- | --- |
 //! | [`BufferRing`] | all buffers of a folio | the folio's lock |
-//! | [`BufferCursor`] | a walk over some of them, one full turn at most | the folio's lock |
-//! | [`&BufferHead`](BufferHead) | one of them | the folio's lock |
+//! | [`BufferCursor`] | a walk over some buffers, one full turn at most | the folio's lock |
+//! | [`&BufferHead`](BufferHead) | one buffer | the folio's lock |
 //!
 //! C header: [`include/linux/buffer_head.h`](srctree/include/linux/buffer_head.h)
 
@@ -25,24 +25,12 @@ use crate::{
         Relaxed, //
     },
     types::Opaque,
-    writeback::{
-        buffer_index::{
-            index,
-            index_len,
-            seek,
-            Link, //
-        },
-        buffer_walk, //
-    }, //
+    writeback::buffer_walk, //
 };
 use core::{
     num::NonZeroUsize,
     ops::Range,
-    ptr::{
-        null,
-        NonNull, //
-    },
-    slice, //
+    ptr::NonNull, //
 };
 
 const UPTODATE: usize = 1 << bindings::bh_state_bits_BH_Uptodate;
@@ -53,33 +41,33 @@ const UNWRITTEN: usize = 1 << bindings::bh_state_bits_BH_Unwritten;
 
 /// The state of a block of a folio (`struct buffer_head`).
 ///
-/// Flags are read one by one and without order, unless said otherwise. I/O on the buffer changes
-/// some of them at any time; the others change under the folio's lock.
+/// Flags are read one by one and unordered, unless noted. I/O on the buffer changes some of them at
+/// any time; the others change under the folio's lock.
 ///
 /// # Invariants
 ///
-/// Instances belong to the ring of a folio whose lock is held by the current context for as long
-/// as a reference to them exists, or are new and known to that context alone. (The ring of a locked
-/// folio is neither freed nor linked anew: `try_to_free_buffers()` wants the lock.) The size of the
-/// block is a power of two and at least a sector: C makes no other buffers.
+/// Instances belong to the ring of a folio whose lock is held by the current context while a
+/// reference to them exists, or are new and known only to that context. (The ring of a locked folio
+/// is neither freed nor relinked: `try_to_free_buffers()` requires the lock.) The size of the block
+/// is a power of two and at least a sector: C makes no other buffers.
 #[repr(transparent)]
 pub struct BufferHead(Opaque<bindings::buffer_head>);
 
 impl BufferHead {
-    /// Makes a reference of a pointer that C hands over.
+    /// Makes a reference of a C pointer.
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a buffer in the ring of a folio whose lock the current context holds
-    /// for the whole of `'a`, or at a new one that nobody else knows for that long.
+    /// `ptr` must point at a buffer in the ring of a folio whose lock the current context holds for
+    /// the whole of `'a`, or at a new buffer that no other context knows for that long.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::buffer_head) -> &'a Self {
-        // INVARIANT: The caller promises it.
+        // INVARIANT: The caller promises this.
         // SAFETY: By that promise the buffer lives for `'a`; `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
 
-    /// The pointer that C knows the buffer by.
+    /// The pointer that C uses for the buffer.
     #[inline]
     pub fn as_raw(&self) -> *mut bindings::buffer_head {
         self.0.get()
@@ -90,18 +78,18 @@ impl BufferHead {
     /// C counterpart: `bh->b_size`.
     #[inline]
     pub fn size(&self) -> usize {
-        // SAFETY: The buffer lives by the type invariants; its size changes under the lock alone.
+        // SAFETY: The buffer lives by the type invariants; its size changes only under the lock.
         unsafe { (*self.as_raw()).b_size }
     }
 
     /// The logarithm of the size of its block, to base two.
     #[inline(always)]
     fn block_bits(&self) -> u32 {
-        // SAFETY: A block is a sector at least.
+        // SAFETY: A block is at least a sector.
         unsafe { NonZeroUsize::new_unchecked(self.size()) }.trailing_zeros()
     }
 
-    /// The flags at the moment.
+    /// The present flags.
     #[inline(always)]
     fn state<O: AcquireOrRelaxed>(&self, order: O) -> usize {
         // SAFETY: The buffer lives by the type invariants; its flags are only accessed atomically.
@@ -160,15 +148,15 @@ impl buffer_walk::Buffer for &BufferHead {
     }
 }
 
-/// A buffer as a link of its ring. Private, for it can be followed without end.
+/// A buffer as a link of its ring. Private, because a walk along the links does not end.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct BufferLink<'a>(&'a BufferHead);
 
-impl Link for BufferLink<'_> {
+impl BufferLink<'_> {
     #[inline(always)]
     fn next(self) -> Self {
-        // SAFETY: The ring is whole by the type invariants: the next buffer belongs to it as well.
+        // SAFETY: The ring is complete by the type invariants: the next buffer belongs to it.
         Self(unsafe { BufferHead::from_raw((*self.0.as_raw()).b_this_page) })
     }
 }
@@ -188,16 +176,16 @@ pub struct BufferRing<'a> {
 }
 
 impl<'a> BufferRing<'a> {
-    /// Makes a ring of the pointer to its first buffer.
+    /// Makes a ring from the pointer to its first buffer.
     ///
     /// # Safety
     ///
-    /// `head` must point at the first buffer of a ring that is whole and belongs to `folio`.
+    /// `head` must point at the first buffer of a ring that is complete and belongs to `folio`.
     #[inline(always)]
     pub unsafe fn from_raw(folio: &'a LockedFolio, head: *mut bindings::buffer_head) -> Self {
         // SAFETY: The caller promises the ring, and `folio` is locked for `'a`.
         let head = unsafe { BufferHead::from_raw(head) };
-        // INVARIANT: The same; and C makes no other rings than of one buffer a block.
+        // INVARIANT: As above; and a ring in C always has one buffer for each block.
         Self {
             head,
             folio_size: folio.size(),
@@ -211,16 +199,16 @@ impl<'a> BufferRing<'a> {
     ///
     /// # Safety
     ///
-    /// What `folio` has as private data, if it has any, must be buffers.
+    /// If `folio` has private data, that must be buffers.
     #[inline(always)]
     pub unsafe fn of(folio: &'a LockedFolio) -> Option<Self> {
         // SAFETY: A locked folio is live.
         let head = NonNull::new(unsafe { bindings::folio_buffers(folio.as_raw()) })?;
-        // SAFETY: The caller promises that these are buffers, and attached they are a ring.
+        // SAFETY: The caller promises buffers, and attached buffers are a ring.
         Some(unsafe { Self::from_raw(folio, head.as_ptr()) })
     }
 
-    /// The buffers of `folio`, made for the blocks of `inode` if there are none.
+    /// The buffers of `folio`. If it has none, they are made for the blocks of `inode`.
     ///
     /// Context: may sleep; does not fail.
     ///
@@ -228,12 +216,12 @@ impl<'a> BufferRing<'a> {
     ///
     /// # Safety
     ///
-    /// What `folio` has as private data, if it has any, must be buffers, and `folio` must belong
-    /// to the page cache of `inode`.
+    /// If `folio` has private data, that must be buffers. `folio` must belong to the page cache of
+    /// `inode`.
     #[inline(always)]
     pub unsafe fn of_or_create(folio: &'a LockedFolio, inode: &Inode) -> Self {
         // SAFETY: The caller promises buffers or nothing, and a page cache, in which the lock keeps
-        // the folio. New buffers are its ring.
+        // the folio. New buffers form the folio's ring.
         unsafe {
             let mut head = bindings::folio_buffers(folio.as_raw());
             if head.is_null() {
@@ -249,13 +237,13 @@ impl<'a> BufferRing<'a> {
         self.folio_size
     }
 
-    /// How far into the folio the byte at `pos` of its file is, in bytes.
+    /// The offset in the folio of the byte at `pos` of its file, in bytes.
     ///
     /// C counterpart: `offset_in_folio()`.
     #[inline(always)]
     pub fn offset_of(&self, pos: i64) -> usize {
-        // A folio's size is a power of two, and its place in the file a multiple of it. In 32 bits,
-        // which a folio fits in, no sum of it and a length wraps.
+        // A folio's size is a power of two, and its position in the file a multiple of it. A folio
+        // fits in 32 bits, in which no sum of an offset and a length wraps.
         (pos as u32 & (self.folio_size as u32).wrapping_sub(1)) as usize
     }
 
@@ -265,98 +253,26 @@ impl<'a> BufferRing<'a> {
         self.block_bits
     }
 
-    /// How many blocks the folio has, and buffers for them.
+    /// How many blocks, and so buffers, the folio has.
     #[inline(always)]
     pub fn blocks(&self) -> usize {
         self.folio_size.wrapping_shr(self.block_bits)
     }
 
-    /// A walk over the buffers of these blocks. Blocks that the folio does not have are left out.
+    /// A walk over the buffers of these blocks. Blocks beyond the folio are omitted. The walk
+    /// follows the ring to the first block, and does nothing to the buffers before it.
     #[inline(always)]
     pub fn cursor(&self, blocks: Range<usize>) -> BufferCursor<'a> {
-        let head = BufferLink(self.head);
-        // INVARIANT: Either way `left` is at most the number of blocks.
-        match blocks.end.min(self.blocks()).checked_sub(blocks.start) {
-            Some(left) if left > 0 => BufferCursor {
-                at: seek(head, self.links(), blocks.start),
-                left,
-            },
-            _ => BufferCursor { at: head, left: 0 },
+        let mut at = BufferLink(self.head);
+        let left = blocks.end.min(self.blocks()).saturating_sub(blocks.start);
+        if left > 0 {
+            for _ in 0..blocks.start {
+                at = at.next();
+            }
         }
+        // INVARIANT: `left` is at most the number of blocks.
+        BufferCursor { at, left }
     }
-
-    /// The links of the index: none if there is no index.
-    #[inline(always)]
-    fn links(&self) -> &'a [BufferLink<'a>] {
-        // SAFETY: The buffer lives by the type invariants. Its index is set once, while nobody else
-        // knows the buffers, and freed with it.
-        let Some(index) = NonNull::new(unsafe { (*self.head.as_raw()).b_index }) else {
-            return &[];
-        };
-        // SAFETY: `index_buffers()` wrote the number of links in front of the links, which are
-        // pointers to buffers of this ring, and `BufferLink` is transparent over one.
-        unsafe {
-            let links = index.as_ptr().add(1).cast::<BufferLink<'a>>();
-            slice::from_raw_parts(links, index.read())
-        }
-    }
-}
-
-/// Indexes the new buffers of a folio, so that [`BufferRing::cursor`] need not visit those that it
-/// leaves out. Visits each once. Does nothing for a few buffers, or where there is no memory for an
-/// index.
-///
-/// The index is how many links it has, and the links.
-///
-/// Context: that of the allocation of the buffers.
-///
-/// # Safety
-///
-/// `head` must point at the first of as many linked buffers as the folio has blocks of their size,
-/// which nobody else knows. `gfp` must be what they were allocated with.
-pub unsafe fn index_buffers(
-    head: NonNull<bindings::buffer_head>,
-    folio_size: usize,
-    gfp: bindings::gfp_t,
-) {
-    // SAFETY: Nobody else knows the buffers, and that is as good as their folio's lock.
-    let first = unsafe { BufferHead::from_raw(head.as_ptr()) };
-    let blocks = folio_size.wrapping_shr(first.block_bits());
-    let len = index_len(blocks);
-    if len == 0 {
-        return;
-    }
-    let Some(memory) = index_memory(len.saturating_add(1), gfp) else {
-        return;
-    };
-    // The last link is followed by nothing yet: the index ends before it.
-    for (place, link) in (1..).zip(index(BufferLink(first), blocks)) {
-        // SAFETY: The memory has room for `len` links, which are no more, and one word in front.
-        unsafe { memory.add(place).cast::<BufferLink<'_>>().write(link) };
-    }
-    // SAFETY: The same; and nobody else knows the buffers. C frees the memory with the first one.
-    unsafe {
-        memory.write(len);
-        (*head.as_ptr()).b_index = memory.as_ptr();
-    }
-}
-
-/// Memory of so many words, which is for `kfree()`, and cannot be moved. It is not needed so badly
-/// that anybody should be told where there is none, or reclaim more than once.
-fn index_memory(words: usize, gfp: bindings::gfp_t) -> Option<NonNull<usize>> {
-    const NOT: u32 = 1 << bindings::___GFP_NOFAIL_BIT | 1 << bindings::___GFP_MOVABLE_BIT;
-    const TOO: u32 = 1 << bindings::___GFP_NORETRY_BIT | 1 << bindings::___GFP_NOWARN_BIT;
-    // SAFETY: There is nothing to reallocate, and whoever allocates buffers may allocate this.
-    let memory = unsafe {
-        bindings::krealloc_node_align(
-            null(),
-            words.saturating_mul(size_of::<usize>()),
-            align_of::<usize>(),
-            gfp & !NOT | TOO,
-            bindings::NUMA_NO_NODE,
-        )
-    };
-    NonNull::new(memory.cast())
 }
 
 impl<'a> buffer_walk::Ring for BufferRing<'a> {
@@ -383,7 +299,7 @@ impl<'a> Iterator for BufferCursor<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<&'a BufferHead> {
-        // INVARIANT: `left` only becomes less.
+        // INVARIANT: `left` only decreases.
         self.left = self.left.checked_sub(1)?;
         let BufferLink(buffer) = self.at;
         self.at = self.at.next();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The folios that DONTCACHE writes have made dirty.
+//! Accounting of the folios that DONTCACHE writes have made dirty.
 //!
-//! Which ones count is decided in [`crate::writeback::account`].
+//! [`crate::writeback::account`] decides which folios count.
 
 use crate::{
     backing_dev::{
@@ -10,6 +10,7 @@ use crate::{
         WbStat, //
     },
     bindings,
+    cpu::nr_cpu_ids,
     ffi::c_ulong,
     folio::{
         Folio,
@@ -20,21 +21,28 @@ use crate::{
         PagesGuard, //
     },
     page::PAGE_SHIFT,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
     writeback::account, //
 };
 
-/// `AS_DONTCACHE_DIRTY`: there may be dirty dropbehind folios. Set with the first.
+/// `AS_DONTCACHE_DIRTY`: there may be dirty dropbehind folios. Set with the first of them.
 pub(crate) const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
 
-/// Dirty dropbehind pages that a CPU counts by itself, 2 MiB: half of those that begin a round at
-/// least, for it is by the common count that a writer finds them to be enough. What a CPU has kept
-/// is known when the round begins: see `wb_pace`.
-const DONTCACHE_BATCH: i32 = (2 << 20) >> PAGE_SHIFT;
+/// Dirty dropbehind pages that a CPU counts locally. Set with the first wb, then constant.
+static CPU_BATCH: Atomic<i32> = Atomic::new(1);
+
+/// Sets how many pages a CPU counts locally, by the number of CPUs.
+pub(crate) fn init_cpu_batch() {
+    CPU_BATCH.store(account::cpu_batch(PAGE_SHIFT as u32, nr_cpu_ids()), Relaxed);
+}
 
 impl BdiWriteback {
     /// Adds `pages` to the count of dirty dropbehind pages.
     ///
-    /// The change stays with this CPU until there are `DONTCACHE_BATCH` of them.
+    /// The change stays local to this CPU up to the limit of [`account::cpu_batch`].
     ///
     /// Context: any.
     ///
@@ -42,11 +50,11 @@ impl BdiWriteback {
     #[inline]
     pub fn add_dontcache_dirty(&self, pages: i64) {
         self.stat(WbStat::DontcacheDirty)
-            .add_batch(pages, DONTCACHE_BATCH);
+            .add_batch(pages, CPU_BATCH.load(Relaxed));
     }
 }
 
-/// What of a folio's flags decides whether it counts.
+/// The flags of a folio that decide whether it counts.
 #[inline(always)]
 fn account_flags(flags: FolioFlags) -> account::Flags {
     account::Flags {
@@ -56,13 +64,12 @@ fn account_flags(flags: FolioFlags) -> account::Flags {
 }
 
 impl Folio {
-    /// Takes dropbehind away from the folio, and says what its flags were at that moment. A full
-    /// barrier.
+    /// Clears dropbehind because the folio has another user, and returns the flags before that.
+    /// None, without a change, if the folio is not in this page cache. A full barrier.
     ///
-    /// Under the lock of the page cache that the folio is in: so do those who make a dropbehind
-    /// folio dirty. Of a folio that is in another one nothing is changed.
+    /// Requires the lock of the folio's page cache, under which dropbehind folios are made dirty.
     ///
-    /// C counterpart: `folio_test_clear_dropbehind()`, which says less.
+    /// C counterpart: `folio_test_clear_dropbehind()`, which does not return the dirty flag.
     #[inline]
     pub fn claim(&self, pages: &PagesGuard<'_>) -> Option<account::Flags> {
         if !self.is_in(pages) {
@@ -81,7 +88,7 @@ impl Folio {
 }
 
 impl AddressSpace {
-    /// Notes that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`).
+    /// Records that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`).
     ///
     /// Context: any.
     #[inline]
@@ -89,7 +96,7 @@ impl AddressSpace {
         self.set_flag(DONTCACHE_DIRTY);
     }
 
-    /// Whether that is noted.
+    /// Whether there may be dirty dropbehind folios.
     #[inline]
     pub fn may_have_dontcache_dirty(&self) -> bool {
         self.raw_flags() & DONTCACHE_DIRTY != 0
@@ -101,7 +108,7 @@ impl AddressSpace {
         unsafe { (&raw const (*self.as_raw()).flags).read_volatile() }
     }
 
-    /// The test keeps the cache line shared where the flag is set already.
+    /// The test keeps the cache line shared if the flag is set already.
     #[inline(always)]
     pub(crate) fn set_flag(&self, flag: c_ulong) {
         if self.raw_flags() & flag == 0 {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which inodes belong into a wb's `b_dontcache`.
+//! Decides which inodes belong into a wb's `b_dontcache`.
 //!
-//! Two flags of an inode's page cache say it:
+//! Two flags of an inode's page cache record this:
 //!
-//! | flag | holds |
+//! | flag | meaning |
 //! | --- | --- |
 //! | `AS_DONTCACHE_DIRTY` | it may have dirty dropbehind folios |
 //! | `AS_DONTCACHE_LISTED` | ... and its inode is in `b_dontcache`, or will be |
 //!
-//! The first is set with the first such folio and cleared by who has looked in vain. With the
-//! second the inode is in the list, is queued, or will be put there by who has it.
+//! The first flag is set with the first such folio and cleared by a search that finds none. With
+//! the second flag the inode is in the list, is queued, or will be put there by the context that
+//! has it.
 //!
-//! The list itself is the flusher's: see [`crate::flusher`].
+//! The flusher owns the list: see [`crate::flusher`].
 
 use crate::{
     bindings,
@@ -31,21 +32,21 @@ use crate::{
 const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
 
 impl AddressSpace {
-    /// Notes that the flusher finds these folios (`AS_DONTCACHE_LISTED`): see [`crate::flusher`].
-    /// Under the lock of the wb's lists.
+    /// Records that the flusher finds these folios (`AS_DONTCACHE_LISTED`): see [`crate::flusher`].
+    /// Requires the lock of the wb's lists.
     #[inline]
     pub(crate) fn mark_dontcache_listed(&self) {
         self.set_flag(DONTCACHE_LISTED);
     }
 
-    /// Whether the flusher has to be told of dirty dropbehind folios, which it would not find.
+    /// Whether there are dirty dropbehind folios that the flusher would not find.
     #[inline(always)]
     pub fn is_dontcache_unlisted(&self) -> bool {
         self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
     }
 
-    /// Looks for dirty dropbehind folios, at `looks` dirty ones at most. If there is none, it is
-    /// noted no longer that there may be.
+    /// Searches at most `looks` dirty folios for a dirty dropbehind folio. If there is none, clears
+    /// both flags.
     ///
     /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
     pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> Has {
@@ -55,15 +56,15 @@ impl AddressSpace {
         let pages = self.lock_pages();
         let has = pages.find_dontcache_dirty(looks);
         if has == Has::Nothing {
-            // Who dirties one notes it again, under the lock that is held here.
+            // A writer that makes such a folio dirty sets the flag again, under the lock held here.
             self.clear_flag(DONTCACHE_DIRTY);
             self.clear_flag(DONTCACHE_LISTED);
         }
         has
     }
 
-    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it does if it
-    /// may have dirty dropbehind folios after a few looks. Notes that the flusher finds them there.
+    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it may have
+    /// dirty dropbehind folios after a few looks. If so, records that the flusher finds them there.
     ///
     /// Context: under the lock of the wb's lists.
     pub fn keep_dontcache_listed(&self) -> bool {
@@ -87,7 +88,7 @@ impl AddressSpace {
 }
 
 impl PagesGuard<'_> {
-    /// Whether any of the first `looks` dirty folios is dropbehind.
+    /// Whether one of the first `looks` dirty folios is dropbehind.
     fn find_dontcache_dirty(&self, looks: usize) -> Has {
         let mut folios = self.dirty_folios();
         for _ in 0..looks {

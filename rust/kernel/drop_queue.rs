@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Folios whose writeback has ended in an interrupt of a CPU, and that a task is to drop.
+//! Folios whose writeback has ended in an interrupt of a CPU, for a task to drop.
 //!
-//! How they get from one to the other is decided in [`crate::writeback::queue`]. They are in the
-//! page cache meanwhile: whoever looks one up claims it, and whoever writes to one has it dropped
-//! when that was written. A queued folio has a reference, which does not keep it from being
-//! dropped, truncated, or invalidated for direct I/O. Reclaim, migration, `POSIX_FADV_DONTNEED` and
-//! `drop_caches` pass it over, which is why nothing large waits here, and nothing for long.
+//! [`crate::writeback::queue`] decides how they get to the task. They are in the page cache
+//! meanwhile: a lookup clears dropbehind because the folio has another user, and a folio that is
+//! written to is dropped at the end of its writeback. A queued folio has a reference, which does
+//! not prevent drop, truncation, or invalidation for direct I/O. Reclaim, migration,
+//! `POSIX_FADV_DONTNEED` and `drop_caches` skip it. So only small folios wait here, and only
+//! briefly.
 //!
-//! C header: [`include/linux/rust_drop_queue.h`](srctree/include/linux/rust_drop_queue.h)
+//! C header: [`include/linux/rust_drop.h`](srctree/include/linux/rust_drop.h)
 
 use crate::{
     bindings,
@@ -64,7 +65,7 @@ struct Place(Atomic<*mut bindings::folio>);
 impl Slot for Place {
     type Item = ARef<Folio>;
 
-    /// The place's reference keeps the folio from being split.
+    /// The place's reference prevents a split of the folio.
     #[inline(always)]
     fn weight(folio: &ARef<Folio>) -> usize {
         weight(folio.size())
@@ -75,7 +76,7 @@ impl Slot for Place {
         let raw = ARef::into_raw(folio);
         match self.0.cmpxchg(null_mut(), raw.as_ptr().cast(), Full) {
             Ok(_) => Ok(()),
-            // SAFETY: The reference stayed ours, and is taken up again.
+            // SAFETY: The exchange failed, so the reference is still owned here.
             Err(_) => Err(unsafe { ARef::from_raw(raw) }),
         }
     }
@@ -83,7 +84,7 @@ impl Slot for Place {
     #[inline(always)]
     fn take(&self) -> Option<ARef<Folio>> {
         let raw = NonNull::new(self.0.xchg(null_mut(), Full))?;
-        // SAFETY: The place owned the reference, and has given it up.
+        // SAFETY: The place owned the reference, and no longer does.
         Some(unsafe { ARef::from_raw(raw.cast()) })
     }
 }
@@ -107,38 +108,38 @@ const _: () = assert!(PLACES.is_power_of_two());
 ///
 /// # Invariants
 ///
-/// - Instances are initialised and never freed. All but the work is only accessed by what is here,
-///   atomically.
+/// - Instances are initialised and never freed. All fields but the work are only accessed in this
+///   file, atomically.
 /// - Only [`OwnDropQueue`] puts folios in, and only the work takes them out.
 #[repr(transparent)]
 pub struct DropQueue(Opaque<bindings::rust_drop_queue>);
 
-// SAFETY: It is only accessed atomically.
+// SAFETY: An instance is only accessed atomically.
 unsafe impl Sync for DropQueue {}
 
 impl DropQueue {
-    /// Makes a reference of a pointer that C hands over.
+    /// Makes a reference of a C pointer.
     ///
     /// # Safety
     ///
     /// `ptr` must point at the queue of a CPU.
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::rust_drop_queue) -> &'a Self {
-        // SAFETY: The caller promises what is never freed, and `Self` is transparent over it.
+        // SAFETY: The caller promises a queue, which is never freed. `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
 
-    /// Those of all CPUs.
+    /// The queues of all CPUs.
     #[inline(always)]
     pub fn per_cpu() -> PerCpu<Self> {
-        // SAFETY: C defines them for each possible CPU, as zeroes but for the work, which is
-        // initialised before there is a page cache. `Self` is transparent over them.
+        // SAFETY: C defines one for each possible CPU, zeroed except for the work, which is
+        // initialised before any page cache exists. `Self` is transparent over it.
         unsafe { PerCpu::from_raw((&raw mut bindings::rust_drop_queues).cast()) }
     }
 
     #[inline(always)]
     fn core(&self) -> Queue<'_, Place, Atomic<usize>> {
         let raw = self.0.get();
-        // SAFETY: The fields live by the type invariants, and are only accessed by this,
+        // SAFETY: The fields live by the type invariants. Only this function accesses them,
         // atomically. `Place` is transparent over a pointer.
         unsafe {
             let places = &*(&raw const (*raw).places).cast::<[Place; PLACES]>();
@@ -148,14 +149,14 @@ impl DropQueue {
         }
     }
 
-    /// Drops what is in the queue, as far as it can be. Leaves what comes on and on for another
-    /// time.
+    /// Drops the queued folios, as far as possible. If new folios keep coming, the rest is
+    /// deferred.
     ///
     /// Context: a task with interrupts on.
     ///
     /// # Safety
     ///
-    /// The caller must be the queue's work, of which one runs at a time.
+    /// The caller must be the queue's work, which runs once at a time.
     pub unsafe fn drop_all(&self) {
         for _ in 0..PLACES / MOST {
             if !self.drop_some() {
@@ -166,7 +167,7 @@ impl DropQueue {
         self.begin(0, true);
     }
 
-    /// Drops as many as are locked at a time. Returns whether there were so many.
+    /// Drops up to one batch of folios. Returns whether the batch was full.
     fn drop_some(&self) -> bool {
         let mut together = DropBatch::per_cpu().of(PossibleCpu::current()).begin();
         for _ in 0..MOST {
@@ -178,10 +179,10 @@ impl DropQueue {
         true
     }
 
-    /// Queues the work in so many milliseconds, if it is not queued yet, or to be queued anew.
+    /// Queues the work in `wait` milliseconds, if it is not queued yet, or if `anew`.
     #[inline(always)]
     fn begin(&self, wait: u32, anew: bool) {
-        // SAFETY: The work lives by the type invariants, and may be queued anywhere.
+        // SAFETY: The work lives by the type invariants, and may be queued in any context.
         unsafe { bindings::rust_drop_begin(&raw mut (*self.0.get()).work, wait, anew) };
     }
 }
@@ -190,7 +191,7 @@ impl DropQueue {
 ///
 /// # Invariants
 ///
-/// Nobody else puts folios into the queue while one of the methods runs.
+/// No other context puts folios into the queue while a method runs.
 #[derive(Clone, Copy)]
 pub struct OwnDropQueue<'a> {
     shared: &'a DropQueue,
@@ -201,26 +202,27 @@ impl<'a> OwnDropQueue<'a> {
     /// The queue of this CPU.
     #[inline(always)]
     pub fn this<I: InterruptsOff>(off: &'a I) -> Self {
-        // INVARIANT: Only this CPU puts folios in, and it does not do two things at a time while
-        // interrupts are off.
+        // INVARIANT: Only this CPU puts folios in, and no other context runs on it while interrupts
+        // are off.
         Self {
             shared: DropQueue::per_cpu().this(off),
             _here: PhantomData,
         }
     }
 
-    /// Whether there are places for so many [`small`] folios, and they may be kept from migration.
+    /// Whether there are places for `nr` [`small`] folios, and the folios may be kept from
+    /// migration.
     ///
     /// C counterpart: `lru_cache_disabled()`.
     #[inline(always)]
     pub fn has_room(self, nr: usize) -> bool {
-        // SAFETY: It may be asked anywhere.
+        // SAFETY: May be called in any context.
         let are_in_the_way = unsafe { bindings::lru_cache_disabled() };
         let places = nr.saturating_mul(const { weight(small(PAGE_SIZE)) });
         !are_in_the_way && self.shared.core().has_room(places)
     }
 
-    /// Has a folio dropped, soon. Returns false if there is no place for it.
+    /// Has a folio dropped soon. Returns false if there is no place for it.
     #[inline(always)]
     pub fn queue(self, folio: &Folio) -> bool {
         let Ok(todo) = self.shared.core().put(folio.into()) else {

@@ -4,17 +4,17 @@
 //!
 //! | list | inodes | order |
 //! | --- | --- | --- |
-//! | `b_dontcache` | may have dirty dropbehind folios | last come first; taken from the end |
-//! | `b_dirty` | other dirty ones | last dirtied first |
+//! | `b_dontcache` | may have dirty dropbehind folios | newest first; taken from the end |
+//! | `b_dirty` | other dirty inodes | last dirtied first |
 //! | `b_io` | queued, written from the end | |
-//! | `b_more_io` | to be queued again | what has waited longest is last |
+//! | `b_more_io` | to be requeued | longest wait last |
 //!
-//! All are under one lock ([`Lists`]), which is let go where an inode is written. So nothing of a
-//! list is ever handed out: the methods speak of the *next* inode of `b_dontcache`, and one that
-//! writes borrows the lists for itself alone. Between two calls every inode is in a list of the wb,
-//! whatever becomes of the caller.
+//! One lock ([`Lists`]) protects all lists. It is released while an inode is written. So no method
+//! hands out a list entry: the methods refer to the *next* inode of `b_dontcache`, and a method
+//! that writes borrows the lists exclusively. Between two calls every inode is in a list of the wb,
+//! even if the caller stops.
 //!
-//! Which inodes belong into `b_dontcache` is known in `dontcache_list`.
+//! `dontcache_list` decides which inodes belong into `b_dontcache`.
 //!
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
@@ -39,16 +39,14 @@ use crate::{
     },
     types::NotThreadSafe,
     wb_pace::{
-        bounds,
         DiskWrites,
         WbPace,
         PORTION, //
     },
     writeback::{
         kick::{
-            Request,
-            Wb,
-            Why, //
+            self,
+            Wb, //
         },
         pace::Room,
         round::{
@@ -60,13 +58,12 @@ use crate::{
     }, //
 };
 use core::{
-    iter::successors,
     mem::MaybeUninit,
     ops::Deref,
     ptr, //
 };
 
-/// `I_DIRTY`, which is a sum of flags.
+/// `I_DIRTY`, a macro that combines these flags.
 const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
     | bindings::inode_state_flags_enum_I_DIRTY_DATASYNC
     | bindings::inode_state_flags_enum_I_DIRTY_PAGES;
@@ -74,25 +71,21 @@ const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
 /// Work of the flusher has taken the inode from its list.
 const QUEUED: u32 = bindings::inode_state_flags_enum_I_SYNC_QUEUED;
 
-/// What C traces a round with.
-type Reason = bindings::wb_reason;
-
-/// For how many inodes of `b_dirty` the place of another one is sought.
+/// How many inodes of `b_dirty` are checked to find an inode's place.
 const PLACES: usize = 256;
 
 /// The context of a wb's flusher: its work item, which runs once at a time, and may sleep.
 ///
 /// # Invariants
 ///
-/// The current context is that of the flusher of `wb`, holds no lock, and stays so for `'a`.
+/// The current context is that of the flusher of `wb`, without a lock, for all of `'a`.
 pub struct Flusher<'a> {
     wb: &'a BdiWriteback,
     sync: Option<Due>,
-    reason: Reason,
     _not_send: NotThreadSafe,
 }
 
-/// Work that has to write what was dirtied before a time, of one super block unless that is null.
+/// Work for the inodes that were dirtied before a time, of one super block unless `sb` is null.
 #[derive(Clone, Copy)]
 struct Due {
     sb: *mut bindings::super_block,
@@ -100,7 +93,7 @@ struct Due {
 }
 
 impl<'a> Flusher<'a> {
-    /// The flusher whose context this is.
+    /// The flusher that runs in the current context.
     ///
     /// # Safety
     ///
@@ -113,13 +106,12 @@ impl<'a> Flusher<'a> {
             // SAFETY: The caller promises a live wb.
             wb: unsafe { BdiWriteback::from_raw(wb) },
             sync: None,
-            reason: bindings::wb_reason_WB_REASON_DONTCACHE,
             _not_send: NotThreadSafe,
         }
     }
 
-    /// The same beside `work`, which is for inodes that were dirtied before `dirtied_before`: if it
-    /// is for one super block, that is for `sync()` or the like, these are left to it.
+    /// The flusher beside `work`, which writes inodes dirtied before `dirtied_before`. Work for one
+    /// super block is for `sync()` or the like: rounds leave these inodes to that work.
     ///
     /// # Safety
     ///
@@ -134,25 +126,24 @@ impl<'a> Flusher<'a> {
         let sb = unsafe { bindings::rust_wb_work_sb(work) };
         Self {
             sync: (!sb.is_null()).then_some(Due { sb, dirtied_before }),
-            // SAFETY: The caller promises what this asks for.
+            // SAFETY: The caller promises the requirements.
             ..unsafe { Self::assume_running(wb) }
         }
     }
 
-    /// The wb.
+    /// The flusher's wb.
     #[inline]
     pub fn wb(&self) -> &'a BdiWriteback {
         self.wb
     }
 
-    /// Whether it runs beside work for `sync()`.
+    /// Whether the flusher runs beside work for `sync()`.
     #[inline]
     pub fn is_beside_sync(&self) -> bool {
         self.sync.is_some()
     }
 
-    /// Does something while requests of the current task are gathered before they go to their
-    /// device.
+    /// Runs `work` while the current task gathers requests before they go to their device.
     ///
     /// C counterpart: `blk_start_plug()` and `blk_finish_plug()`.
     #[inline]
@@ -167,45 +158,40 @@ impl<'a> Flusher<'a> {
         done
     }
 
-    /// Has what is written from now on traced with the reason for that.
-    #[inline]
-    pub fn set_reason(&mut self, why: Why) {
-        self.reason = match why {
-            _ if self.is_beside_sync() => bindings::wb_reason_WB_REASON_DONTCACHE_SYNC,
-            Why::Size => bindings::wb_reason_WB_REASON_DONTCACHE,
-            Why::Deadline => bindings::wb_reason_WB_REASON_DONTCACHE_DEADLINE,
-            Why::Left => bindings::wb_reason_WB_REASON_DONTCACHE_LEFT,
-        };
-    }
-
-    /// The pace of its rounds.
+    /// The pace of the rounds.
     #[inline]
     pub fn pace(&self) -> WbPace<'a> {
         WbPace::of(self.wb)
     }
 
-    /// Sets that by what the device has written: a round begins, for this.
-    pub fn adapt(&self, asked: Request) {
-        // SAFETY: The wb is live, and this its flusher's context, without a lock.
-        let background = unsafe { bindings::rust_wb_background(self.wb.as_raw()) };
-        self.pace()
-            .adapt(asked, self.disk_writes(), background as u64);
+    /// Begins a round: records what the device has written since the last round.
+    pub fn begin_round(&self) {
+        self.pace().begin_round(self.disk_writes());
     }
 
-    /// What its disk has written. None if it is no disk.
+    /// Ends a round that was to write `counted` pages.
+    pub fn end_round(&self, counted: i64, round: round::Ended) {
+        // SAFETY: The wb is live, and this is its flusher's context, without a lock.
+        let background = unsafe { bindings::rust_wb_background(self.wb.as_raw()) };
+        self.pace().end_round(round);
+        let kick_at = self.pace().kick_at(background as u64);
+        kick::ended(self.wb, counted, kick_at, round);
+    }
+
+    /// What the wb's disk has written. None if the device is not a disk.
     fn disk_writes(&self) -> Option<DiskWrites> {
         let mut disk = MaybeUninit::uninit();
-        // SAFETY: The wb is live, and this its flusher's context, so that the device is not gone. C
-        // has filled the number if it says so.
+        // SAFETY: The wb is live, and this is its flusher's context, so the device still exists. C
+        // has filled the value if the function returns true.
         unsafe {
             bindings::wb_disk_writes(self.wb.as_raw(), disk.as_mut_ptr())
                 .then(|| disk.assume_init())
         }
     }
 
-    /// Has the flusher run again in `milliseconds`, if there are any. Nothing that is due earlier
-    /// gets later: what is old is written when it would be if no round had been served meanwhile,
-    /// for which C would begin to count anew.
+    /// Has the flusher run again in `milliseconds` (if Some) or when periodic writeback is due,
+    /// whichever is earlier. Otherwise a round would delay periodic writeback: C restarts the
+    /// interval after each run.
     pub fn run_again_within(&self, milliseconds: Option<u32>) {
         let both = [milliseconds, self.periodic_in()];
         if let Some(milliseconds) = both.into_iter().flatten().min() {
@@ -213,37 +199,37 @@ impl<'a> Flusher<'a> {
         }
     }
 
-    /// Whether there are dirty inodes without dirty dropbehind pages, or such as others have
-    /// queued. May change at any time.
+    /// Whether inodes are dirty without dirty dropbehind pages, or queued by other work. May change
+    /// at any time.
     pub fn has_others(&self) -> bool {
         [List::Io, List::MoreIo, List::Dirty]
             .into_iter()
             .any(|list| self.wb.has_inodes(list))
     }
 
-    /// Whether it runs for want of memory, in the place of others.
+    /// Whether the flusher runs in a rescuer, because memory is short.
     #[inline]
     pub fn is_rescuer(&self) -> bool {
-        // SAFETY: It may be asked anywhere.
+        // SAFETY: May be called in any context.
         unsafe { bindings::current_is_workqueue_rescuer() }
     }
 
-    /// In how many milliseconds what is old is to be written. None if nothing is to, or if no round
-    /// was served since that was done last.
+    /// In how many milliseconds periodic writeback is due. None if nothing is dirty, or if no round
+    /// was served since the last periodic writeback.
     fn periodic_in(&self) -> Option<u32> {
-        // SAFETY: The wb is live, and its flusher alone writes this field.
+        // SAFETY: The wb is live, and only its flusher writes this field.
         let last = unsafe { (*self.wb.as_raw()).last_old_flush };
         if !self.pace().was_served_after(last) || !self.wb.has_dirty_io() {
             return None;
         }
-        // SAFETY: The variable is one word, which changes at any time.
+        // SAFETY: The variable is one word, which may change at any time.
         let interval = unsafe { (&raw const bindings::dirty_writeback_interval).read_volatile() };
         if interval == 0 {
             return None;
         }
         let milliseconds = interval.saturating_mul(10);
         let next = last.wrapping_add(msecs_to_jiffies(milliseconds));
-        // It has just been looked for what is old, but by a rescuer, which does not.
+        // If it is overdue, this is a rescuer, which does no periodic writeback.
         Some(until(next).unwrap_or(milliseconds))
     }
 }
@@ -258,17 +244,16 @@ impl round::Flusher for Flusher<'_> {
 
     #[inline]
     fn lock_lists(&mut self) -> FlusherLists<'_> {
-        // SAFETY: The wb is live, so its lock is initialised; by the type invariants the current
+        // SAFETY: The wb is live, so its lock is initialised. By the type invariants the current
         // context does not hold it.
         unsafe { bindings::spin_lock(&raw mut (*self.wb.as_raw()).list_lock) };
-        // INVARIANT: The lock was taken right above, in the flusher's context.
+        // INVARIANT: The lock was taken above, in the flusher's context.
         FlusherLists {
             lists: ListsGuard(Lists {
                 wb: self.wb,
                 _not_send: NotThreadSafe,
             }),
             sync: self.sync,
-            reason: self.reason,
             next: None,
             first_sure: None,
         }
@@ -289,34 +274,33 @@ impl round::Flusher for Flusher<'_> {
 ///
 /// # Invariants
 ///
-/// - The `list_lock` of `wb` is held by the current context.
-/// - Every inode in a list of the wb is live while the lock is held: who frees an inode takes it
-///   out first, under the lock.
+/// - The current context holds the `list_lock` of `wb`.
+/// - Every inode in a list of the wb is live while the lock is held: an inode is taken out under
+///   the lock before it is freed.
 pub struct Lists<'a> {
     wb: &'a BdiWriteback,
     _not_send: NotThreadSafe,
 }
 
-/// The lock of a wb's lists. Dropping it unlocks them. The lists are only lent, and not to be
-/// changed for others: those would be unlocked then.
+/// The lock of a wb's lists. Dropping it unlocks them. It only lends the lists immutably: if a
+/// caller exchanged them, drop would unlock other lists.
 ///
 /// # Invariants
 ///
-/// The lock is this guard's to release.
+/// This guard has to release the lock.
 #[must_use = "the lists are unlocked when the guard is dropped"]
 pub struct ListsGuard<'a>(Lists<'a>);
 
-/// The lists, locked by the flusher, which alone may take inodes from queues.
+/// The lists, locked by the flusher. Only the flusher may take inodes from queues.
 ///
 /// # Invariants
 ///
 /// - The context is that of the flusher.
-/// - `next` and `first_sure` hold links of inodes in lists of the wb, the latter in `b_io`, or
-///   nothing; the lock has been held since they were found.
+/// - `next` and `first_sure` are None or links of inodes in lists of the wb, `first_sure` in
+///   `b_io`. The lock has been held since they were found.
 pub struct FlusherLists<'a> {
     lists: ListsGuard<'a>,
     sync: Option<Due>,
-    reason: Reason,
     next: Option<Candidate>,
     first_sure: Option<Link>,
 }
@@ -325,7 +309,7 @@ pub struct FlusherLists<'a> {
 #[derive(Clone, Copy)]
 struct Candidate {
     link: Link,
-    /// Other work has queued it.
+    /// Whether other work has queued it.
     queued: bool,
 }
 
@@ -341,25 +325,25 @@ impl<'a> Deref for ListsGuard<'a> {
 impl Drop for ListsGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the lock is held, and ours to release.
+        // SAFETY: By the type invariants the lock is held, and this guard may release it.
         unsafe { bindings::spin_unlock(&raw mut (*self.0.wb.as_raw()).list_lock) };
     }
 }
 
 impl<'a> ListsGuard<'a> {
-    /// Locks the lists of the wb that `inode` has, and keeps it there. None if the inode was never
-    /// dirtied.
+    /// Locks the lists of the wb of `inode`, which keeps that wb meanwhile. None if the inode was
+    /// never dirtied.
     ///
-    /// Context: a task, without a section of the inode's wb.
+    /// Context: a task, outside of a section of the inode's wb.
     ///
-    /// C counterpart: `inode_to_wb_and_lock_list()`, for an inode that has one.
+    /// C counterpart: `inode_to_wb_and_lock_list()`, for an inode with a wb.
     #[inline]
     pub fn of_inode(inode: &'a Inode) -> Option<Self> {
         inode.wb_section().wb()?;
-        // SAFETY: The inode is live. It has a wb, and always will.
+        // SAFETY: The inode is live. It has a wb, and always will have one.
         let wb = unsafe { bindings::rust_wb_lock_list_of(inode.as_raw()) };
-        // INVARIANT: The function has taken the lock. While it is held the inode keeps the wb, on
-        // which it has a reference.
+        // INVARIANT: The function has taken the lock. While it is held the inode keeps the wb and
+        // its reference on it.
         Some(Self(Lists {
             // SAFETY: As above.
             wb: unsafe { BdiWriteback::from_raw(wb) },
@@ -372,19 +356,19 @@ impl<'a> ListsGuard<'a> {
 ///
 /// # Invariants
 ///
-/// It is in a list of a wb whose lock has been held since it was found there. So the inode is live,
-/// and only who holds the lock moves it.
+/// The link is in a list of a wb whose lock has been held since it was found. So the inode is live,
+/// and only the holder of the lock moves it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Link(*mut bindings::list_head);
 
-/// Where an inode is moved to.
+/// The place an inode is moved to.
 #[derive(Clone, Copy)]
 enum To {
-    /// In front of all in a list.
+    /// At the front of a list.
     Front(List),
-    /// Behind all in a list: the next.
+    /// At the end of a list: the inode is the next.
     Back(List),
-    /// In front of this one.
+    /// In front of this link.
     Before(Link),
 }
 
@@ -392,14 +376,14 @@ impl Link {
     /// The link of `inode`, whichever list it is in.
     #[inline]
     fn raw(inode: &Inode) -> *mut bindings::list_head {
-        // SAFETY: The inode is live, so its field can be named.
+        // SAFETY: The inode is live, so a pointer to its field is valid.
         unsafe { &raw mut (*inode.as_raw()).i_io_list }
     }
 
     #[inline]
     fn inode(&self) -> &Inode {
-        // SAFETY: By the type invariants the link is a live inode's. It is only kept while the lock
-        // is held.
+        // SAFETY: By the type invariants the link is in a live inode. It is only kept while the
+        // lock is held.
         unsafe { Inode::from_raw(crate::container_of!(self.0, bindings::inode, i_io_list)) }
     }
 }
@@ -407,21 +391,21 @@ impl Link {
 /// The page cache of an inode.
 #[inline]
 fn pages_of(inode: &Inode) -> &AddressSpace {
-    // SAFETY: The inode is live, so is its own page cache: that of a device's node is the block
-    // device's, and not meant.
+    // SAFETY: The inode and its own page cache are live. (The node of a block device uses the page
+    // cache of the device, which is not meant here.)
     unsafe { AddressSpace::from_raw(&raw mut (*inode.as_raw()).i_data) }
 }
 
-/// The flags of an inode, whose lock is held.
+/// The flags of an inode. The caller holds the inode's lock.
 #[inline]
 fn state_of(inode: &Inode) -> u32 {
-    // SAFETY: The inode is live. Without its lock they would be of no worth, but one word.
+    // SAFETY: The inode is live; its flags are one word. Without the lock they would be stale.
     unsafe { bindings::inode_state_read(inode.as_raw()) }
 }
 
 #[inline]
 fn dirtied_when(inode: &Inode) -> Jiffies {
-    // SAFETY: The inode is live; who writes the field holds the lock of the lists it is in.
+    // SAFETY: The inode is live. The field is written under the lock of the inode's list.
     unsafe { (&raw const (*inode.as_raw()).dirtied_when).read_volatile() }
 }
 
@@ -442,7 +426,7 @@ impl Lists<'_> {
         }
     }
 
-    /// What is not the head of `list` is an inode's link in it.
+    /// The link, unless it is the head of `list`.
     #[inline]
     fn link(&self, list: List, link: *mut bindings::list_head) -> Option<Link> {
         // INVARIANT: Found in the list, whose lock is held.
@@ -461,18 +445,17 @@ impl Lists<'_> {
         self.link(list, unsafe { (*self.wb.head(list)).prev })
     }
 
-    /// The one behind `link`, which is in `list`.
+    /// The link behind `link` in `list`.
     #[inline]
     fn behind(&self, list: List, link: Link) -> Option<Link> {
-        // SAFETY: By the type invariants the link is one of a list, which only changes under the
-        // lock.
+        // SAFETY: By the type invariants the link is in a list, which only changes under the lock.
         self.link(list, unsafe { (*link.0).next })
     }
 
     #[inline]
     fn move_to(&self, link: Link, to: To) {
-        // SAFETY: By the type invariants the link is in a list. Both it and the place are the wb's,
-        // whose lock is held.
+        // SAFETY: By the type invariants the link is in a list. The list and the place belong to
+        // the wb, whose lock is held.
         unsafe {
             match to {
                 To::Front(list) => bindings::list_move(link.0, self.wb.head(list)),
@@ -482,10 +465,10 @@ impl Lists<'_> {
         }
     }
 
-    /// Moves all inodes of a list behind those of another one.
+    /// Moves all inodes of a list behind the inodes of another list.
     #[inline]
     fn move_all(&self, from: List, to: List) {
-        // SAFETY: Both lists are the wb's, whose lock is held.
+        // SAFETY: Both lists belong to the wb, whose lock is held.
         unsafe { bindings::list_splice_tail_init(self.wb.head(from), self.wb.head(to)) };
     }
 
@@ -493,22 +476,21 @@ impl Lists<'_> {
     #[inline]
     fn find(&self, inode: &Inode) -> Option<Link> {
         let link = Link::raw(inode);
-        // SAFETY: The inode is live, and if it has this wb it keeps it, for the lock is held. Its
-        // link is initialised with it, and then only changes under the lock.
+        // SAFETY: The inode is live. If it has this wb it keeps the wb, because the lock is held.
+        // Its link is initialised with it, and later only changes under the lock.
         let listed = unsafe {
             ptr::eq(bindings::inode_to_wb(inode.as_raw()), self.wb.as_raw())
                 && !ptr::eq((*link).next, link)
         };
-        // INVARIANT: It is in a list, and the lock is held.
+        // INVARIANT: The link is in a list, and the lock is held.
         listed.then_some(Link(link))
     }
 
-    /// Marks the inode as queued, or as not queued, while it is moved.
+    /// Marks the inode as queued, or not queued, while it is moved.
     #[inline]
     fn set_queued(&self, link: Link, queued: bool) {
         let raw = link.inode().as_raw();
-        // SAFETY: The inode is live. Its lock nests in that of the lists, and is held for this
-        // alone.
+        // SAFETY: The inode is live. Its lock nests in that of the lists, and is held only here.
         unsafe {
             bindings::spin_lock(&raw mut (*raw).i_lock);
             if queued {
@@ -520,15 +502,15 @@ impl Lists<'_> {
         }
     }
 
-    /// Queues, for work that writes what was dirtied before `dirtied_before`, those of
-    /// `b_dontcache`, behind all that is queued: they are written first. Returns how many.
+    /// Queues the inodes of `b_dontcache` dirtied before `dirtied_before`, for work that writes
+    /// them. They go behind all queued inodes, and so are written first. Returns their number.
     ///
-    /// Work for one super block, as for `sync()`, takes its inodes only. Other work takes none if a
-    /// round is to come and anything else is queued. A round sets that aside, so that the work
-    /// comes here again: beside a writer who is faster than the device it would write his inode
-    /// each time, and nothing else ever.
+    /// Work for one super block, as for `sync()`, takes only its inodes. Other work takes none if a
+    /// round is to come and an inode is queued: the round sets queued inodes aside, and the work
+    /// comes here again. Otherwise the work would only ever write the inode of a writer that is
+    /// faster than the device.
     ///
-    /// C counterpart: `move_expired_inodes()`, which stops at the first that is too new.
+    /// C counterpart: `move_expired_inodes()`, which stops at the first inode that is too new.
     pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
         let waits_for_round = self.wb.is_pending() || self.wb.is_left();
         if sb.is_null() && waits_for_round && self.first(List::Io).is_some() {
@@ -548,14 +530,6 @@ impl Lists<'_> {
         moved
     }
 
-    /// How many inodes wait for a round, `most` of them.
-    fn waiting(&self, most: usize) -> usize {
-        let behind = |link: &Link| self.behind(List::Dontcache, *link);
-        successors(self.first(List::Dontcache), behind)
-            .take(most)
-            .count()
-    }
-
     /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its
     /// page cache may be locked.
     pub fn adopt(&self, inode: &Inode) {
@@ -569,32 +543,27 @@ impl Lists<'_> {
         }
     }
 
-    /// Whether the inode of `cache`, which gets into another of these lists, belongs into
-    /// `b_dontcache`: a round will find it there. The inode's lock is held.
+    /// Whether the inode of `cache`, which gets into another list, belongs into `b_dontcache`,
+    /// where a round finds it. The caller holds the inode's lock.
     pub fn keep(&self, cache: &AddressSpace) -> bool {
-        let keeps = cache.keep_dontcache_listed();
-        // What comes back from a queue was counted before.
-        if keeps && state_of(cache.host()) & QUEUED == 0 {
-            WbPace::of(self.wb).add_inode();
-        }
-        keeps
+        cache.keep_dontcache_listed()
     }
 
-    /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and it
-    /// was in another list when the first of them came.
+    /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and the
+    /// inode was in another list when the first of them came.
     ///
-    /// What others have queued is only brought to the front: it stays theirs. That waits in
-    /// `b_more_io` while a round writes what is in `b_io`. If it got in there the round would write
-    /// it beside a sync, and change its time: the sync would miss what is old of it.
+    /// An inode queued by other work stays queued, and only moves to the end that is written next.
+    /// While a round writes from `b_io`, queued inodes wait in `b_more_io`. In `b_io` the round
+    /// would write the inode beside a sync and change its dirtied time: the sync would miss its old
+    /// pages.
     pub fn promote(&self, inode: &Inode) {
         let pages = pages_of(inode);
         let raw = inode.as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists.
         unsafe { bindings::spin_lock(&raw mut (*raw).i_lock) };
         if pages.is_dontcache_unlisted() {
-            // Who is about to put it into a list, or has it, will see that it may have.
+            // A context that has the inode, or is about to list it, will see its dropbehind folios.
             pages.mark_dontcache_listed();
-            WbPace::of(self.wb).add_inode();
             let state = state_of(inode);
             let is = |flags| state & flags != 0;
             match self.find(inode) {
@@ -631,8 +600,8 @@ impl Due {
 }
 
 impl FlusherLists<'_> {
-    /// The next inode of `b_dontcache`; before these, of what other work has queued of them, and
-    /// was interrupted. That lies at the end of `b_more_io` once it is parked.
+    /// The next inode. Inodes of this kind that interrupted work has queued come before
+    /// `b_dontcache`. They are at the end of `b_more_io` after `park()`.
     #[inline]
     fn candidate(&self) -> Option<Candidate> {
         let interrupted = match self.sync {
@@ -650,7 +619,7 @@ impl FlusherLists<'_> {
         })
     }
 
-    /// Queues an inode for somebody.
+    /// Marks an inode as queued and moves it.
     #[inline]
     fn queue(&mut self, link: Link, to: To) {
         self.lists.set_queued(link, true);
@@ -688,7 +657,7 @@ impl round::Lists for FlusherLists<'_> {
     }
 
     fn release_next(&mut self) {
-        // What other work has queued stays queued.
+        // An inode that other work has queued stays queued.
         let Some(Candidate {
             link,
             queued: false,
@@ -710,7 +679,7 @@ impl round::Lists for FlusherLists<'_> {
             self.lists.set_queued(link, false);
             return self.lists.move_to(link, to);
         }
-        // Too far: the next work of the flusher writes it, early rather than late.
+        // Search cut short: queue the inode for the next work. Early is better than late.
         self.queue(link, To::Front(List::MoreIo));
     }
 
@@ -729,14 +698,13 @@ impl round::Lists for FlusherLists<'_> {
         let mut left = pages as c_long;
         let wb = self.lists.0.wb.as_raw();
         let pace = WbPace::of(self.lists.0.wb);
-        pace.begin_writing(portion);
-        // SAFETY: The lock is held, in the flusher's context. It is let go and taken again; no link
-        // is kept meanwhile.
-        let progress = unsafe { bindings::rust_wb_write_queued(wb, &mut left, self.reason) };
-        let kept = pace.end_writing();
+        pace.begin_writing(portion.most);
+        // SAFETY: The lock is held, in the flusher's context. C releases it and takes it again; no
+        // link is kept meanwhile.
+        let progress = unsafe { bindings::rust_wb_write_queued(wb, &mut left) };
+        pace.end_writing();
         Written {
-            pages: pages.saturating_sub(left as i64).saturating_sub(kept),
-            kept,
+            pages: pages.saturating_sub(left as i64),
             progress: progress > 0,
             all: self.lists.first(List::Io).is_none(),
         }
@@ -747,8 +715,5 @@ impl round::Lists for FlusherLists<'_> {
         self.next = None;
         self.first_sure = None;
         self.lists.move_all(List::Io, List::Dontcache);
-        // Those that are in the queue again count, as if each had just come.
-        let waiting = self.lists.waiting(bounds().most_inodes());
-        WbPace::of(self.lists.0.wb).set_inodes(waiting as u32);
     }
 }

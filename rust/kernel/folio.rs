@@ -2,14 +2,14 @@
 
 //! Folios.
 //!
-//! A folio is one or more physically contiguous pages of the page cache that are handled as one.
-//! Three types say how much the code at hand may do with it:
+//! A folio is one or more physically contiguous pages of the page cache that are handled as a unit.
+//! Three types define what code may do with it:
 //!
 //! | type | what holds | what it allows |
 //! | --- | --- | --- |
 //! | [`&Folio`](Folio) | the folio is not freed | read its flags; they may change at any time |
-//! | [`&LockedFolio`](LockedFolio) | ... and this context holds its lock | what the lock is for |
-//! | [`FolioGuard`] | ... and this guard is what holds it | the same, and unlocks when dropped |
+//! | [`&LockedFolio`](LockedFolio) | ... and this context holds its lock | what requires the lock |
+//! | [`FolioGuard`] | ... and this guard holds the lock | the same, and unlocks when dropped |
 //!
 //! C headers: [`include/linux/page-flags.h`](srctree/include/linux/page-flags.h),
 //! [`include/linux/pagemap.h`](srctree/include/linux/pagemap.h)
@@ -50,7 +50,7 @@ const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
 pub struct FolioFlags(usize);
 
 impl FolioFlags {
-    /// What C has read of a folio's flags: the whole word.
+    /// Flags from the word that C has read.
     #[inline(always)]
     pub fn from_raw(word: usize) -> Self {
         Self(word)
@@ -67,13 +67,13 @@ impl FolioFlags {
         self.has(DIRTY)
     }
 
-    /// It is on its way to its device (`PG_writeback`).
+    /// The folio is under writeback (`PG_writeback`).
     #[inline(always)]
     pub fn writeback(self) -> bool {
         self.has(WRITEBACK)
     }
 
-    /// It is to leave the page cache once it is clean (`PG_dropbehind`).
+    /// The folio leaves the page cache once it is clean (`PG_dropbehind`).
     #[inline(always)]
     pub fn dropbehind(self) -> bool {
         self.has(DROPBEHIND)
@@ -82,15 +82,14 @@ impl FolioFlags {
 
 /// A folio of the page cache (`struct folio`).
 ///
-/// Its flags are read one by one and without order. Unless its lock is held, any of them may have
-/// changed by the time that the caller looks at the answer.
+/// Its flags are read one by one and unordered. Without the folio's lock, a flag may have changed
+/// by the time that the caller uses the answer.
 ///
 /// # Invariants
 ///
-/// For as long as a reference to them exists instances have a reference count above zero, and are
-/// as the page cache has them: what they have as their mapping is the page cache of an inode, which
-/// is not freed while they are locked, or null if they are in none, as new ones are. (Neither
-/// anonymous memory nor slabs.)
+/// While a reference to them exists, instances have a reference count above zero. Their mapping is
+/// the page cache of an inode, which is not freed while they are locked. It is null if they are in
+/// no page cache, as new folios are. (They are neither anonymous memory nor slabs.)
 #[repr(transparent)]
 pub struct Folio(Opaque<bindings::folio>);
 
@@ -100,8 +99,8 @@ unsafe impl Send for Folio {}
 // SAFETY: The methods of `&Folio` read flags and change reference counts atomically.
 unsafe impl Sync for Folio {}
 
-// SAFETY: `folio_get()` and `folio_put()` change the count that keeps the folio from being freed,
-// and every folio has that count.
+// SAFETY: `folio_get()` and `folio_put()` change the count that keeps the folio from being freed.
+// Every folio has that count.
 unsafe impl AlwaysRefCounted for Folio {
     #[inline]
     fn inc_ref(&self) {
@@ -117,21 +116,21 @@ unsafe impl AlwaysRefCounted for Folio {
 }
 
 impl Folio {
-    /// Makes a reference of a pointer that C hands over.
+    /// Makes a reference of a C pointer.
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a folio that is in the page cache of an inode, was, or could be put
-    /// there, and whose reference count stays above zero for `'a`.
+    /// `ptr` must point at a folio that is or was in the page cache of an inode, or could be put
+    /// there. Its reference count must stay above zero for `'a`.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::folio) -> &'a Self {
-        // INVARIANT: The caller promises it: whoever removes a folio from a page cache has its
-        // lock, and leaves no mapping.
+        // INVARIANT: The caller promises this: a folio is removed from a page cache under its lock,
+        // and has no mapping afterwards.
         // SAFETY: The caller promises a live folio for `'a`, and `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
 
-    /// The pointer that C knows the folio by.
+    /// The pointer that C uses for the folio.
     #[inline]
     pub fn as_raw(&self) -> *mut bindings::folio {
         self.0.get()
@@ -147,7 +146,8 @@ impl Folio {
         unsafe { bindings::folio_nr_pages(self.as_raw()) }
     }
 
-    /// How many bytes the folio has. Stable when [`nr_pages`](Self::nr_pages) is.
+    /// How many bytes the folio has. Stable under the same conditions as
+    /// [`nr_pages`](Self::nr_pages).
     ///
     /// C counterpart: `folio_size()`.
     #[inline]
@@ -179,8 +179,8 @@ impl Folio {
         self.flags().dirty()
     }
 
-    /// Whether every byte of the folio is as new as its device's (`PG_uptodate`). Reads of the
-    /// folio's data that follow are ordered after the test.
+    /// Whether every byte of the folio is as new as on its device (`PG_uptodate`). Later reads of
+    /// the folio's data are ordered after the test.
     ///
     /// C counterpart: `folio_test_uptodate()`.
     #[inline]
@@ -188,7 +188,7 @@ impl Folio {
         self.load_flags(Acquire).has(UPTODATE)
     }
 
-    /// Whether the folio is on its way to its device (`PG_writeback`).
+    /// Whether the folio is under writeback (`PG_writeback`).
     ///
     /// C counterpart: `folio_test_writeback()`.
     #[inline]
@@ -196,7 +196,7 @@ impl Folio {
         self.flags().writeback()
     }
 
-    /// Whether the folio is to leave the page cache once it is clean (`PG_dropbehind`).
+    /// Whether the folio leaves the page cache once it is clean (`PG_dropbehind`).
     ///
     /// C counterpart: `folio_test_dropbehind()`.
     #[inline]
@@ -207,16 +207,15 @@ impl Folio {
     /// Whether the folio is in the page cache whose lock is held.
     #[inline]
     pub fn is_in(&self, pages: &PagesGuard<'_>) -> bool {
-        // SAFETY: The folio is live by the type invariants. The field is one word, which of a folio
-        // of this page cache only changes under the lock.
+        // SAFETY: The folio is live by the type invariants. The field is one word. For a folio of
+        // this page cache the word only changes under the lock.
         let mapping = unsafe {
             (&raw const (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping).read_volatile()
         };
         mapping == pages.mapping().as_raw()
     }
 
-    /// Whether anybody has the folio in its address space. Nobody comes to have it while it is
-    /// locked and nobody has.
+    /// Whether an address space maps the folio. A locked folio that is not mapped stays so.
     ///
     /// C counterpart: `folio_mapped()`.
     #[inline(always)]
@@ -225,7 +224,7 @@ impl Folio {
         unsafe { bindings::folio_mapped(self.as_raw()) }
     }
 
-    /// Whether anybody holds the folio's lock (`PG_locked`).
+    /// Whether the folio's lock is held (`PG_locked`).
     ///
     /// C counterpart: `folio_test_locked()`.
     #[inline]
@@ -233,7 +232,7 @@ impl Folio {
         self.flags().has(LOCKED)
     }
 
-    /// Locks the folio, and sleeps until it can.
+    /// Locks the folio, and sleeps until the lock is free.
     ///
     /// Context: may sleep. The caller holds no lock of a folio of higher index.
     ///
@@ -242,14 +241,14 @@ impl Folio {
     pub fn lock(&self) -> FolioGuard<'_> {
         // SAFETY: The folio is live by the type invariants.
         unsafe { bindings::folio_lock(self.as_raw()) };
-        // INVARIANT: `folio_lock()` returns with the lock held, and the guard has it from here.
+        // INVARIANT: `folio_lock()` returns with the lock held. The guard has it from here.
         FolioGuard {
             folio: self,
             _not_send: NotThreadSafe,
         }
     }
 
-    /// Locks the folio if nobody holds its lock.
+    /// Locks the folio if its lock is free.
     ///
     /// Context: any.
     ///
@@ -258,7 +257,7 @@ impl Folio {
     pub fn try_lock(&self) -> Option<FolioGuard<'_>> {
         // SAFETY: The folio is live by the type invariants.
         if unsafe { bindings::folio_trylock(self.as_raw()) } {
-            // INVARIANT: `folio_trylock()` took the lock, and the guard has it from here.
+            // INVARIANT: `folio_trylock()` took the lock. The guard has it from here.
             Some(FolioGuard {
                 folio: self,
                 _not_send: NotThreadSafe,
@@ -271,13 +270,12 @@ impl Folio {
 
 /// A folio whose lock the current context holds.
 ///
-/// Only ever seen behind a reference: from a [`FolioGuard`], or adopted from C by
+/// Exists only behind a reference: from a [`FolioGuard`], or adopted from C by
 /// [`LockedFolio::assume_locked`]. A reference cannot be sent to another thread.
 ///
 /// # Invariants
 ///
-/// The folio's lock is held by the current context for as long as a reference to an instance
-/// exists.
+/// The current context holds the folio's lock while a reference to an instance exists.
 #[repr(transparent)]
 pub struct LockedFolio {
     folio: Folio,
@@ -298,9 +296,9 @@ impl LockedFolio {
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a folio of which [`Folio::from_raw`] may make a reference, and whose
-    /// lock the current context holds for the whole of `'a`. It must not drop the folio meanwhile,
-    /// which frees its buffers.
+    /// `ptr` must be valid for [`Folio::from_raw`], and the current context must hold the folio's
+    /// lock for the whole of `'a`. It must not drop the folio meanwhile, because that frees its
+    /// buffers.
     #[inline]
     pub unsafe fn assume_locked<'a>(ptr: *mut bindings::folio) -> &'a Self {
         // INVARIANT: The caller promises the lock for `'a`.
@@ -310,7 +308,7 @@ impl LockedFolio {
         folio
     }
 
-    /// The page cache that the folio is in, which the lock keeps, or null if it is in none.
+    /// The page cache of the folio, which the lock keeps. Null if the folio is in none.
     ///
     /// C counterpart: `folio->mapping`.
     #[inline]
@@ -319,7 +317,7 @@ impl LockedFolio {
         unsafe { (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping }
     }
 
-    /// Where in its file the folio begins, in bytes.
+    /// The position of the folio in its file, in bytes.
     ///
     /// C counterpart: `folio_pos()`.
     #[inline]
@@ -328,7 +326,7 @@ impl LockedFolio {
         unsafe { bindings::folio_pos(self.as_raw()) }
     }
 
-    /// Marks all data of the folio as valid. Writes of the data are ordered before.
+    /// Marks all data of the folio as valid. Earlier writes of the data are ordered before.
     ///
     /// C counterpart: `folio_mark_uptodate()`.
     #[inline]
@@ -338,13 +336,13 @@ impl LockedFolio {
     }
 
     /// Zeroes the bytes of `outer` that are not in `inner`; both count from the folio's beginning.
-    /// Bytes that the folio does not have are left out.
+    /// Bytes beyond the folio are omitted.
     ///
     /// C counterpart: `folio_zero_segments()`.
     pub fn zero_outside(&self, outer: Range<usize>, inner: Range<usize>) {
         let end = outer.end.min(self.size());
         // SAFETY: The folio is live by the type invariants, and its data may be written under its
-        // lock; C zeroes from a start to an end above it, and both ends are within the folio.
+        // lock. C zeroes from a start to an end above it, and both ends are within the folio.
         unsafe {
             bindings::folio_zero_segments(
                 self.as_raw(),
@@ -356,10 +354,10 @@ impl LockedFolio {
         };
     }
 
-    /// Marks the folio as one to leave the page cache once it is clean.
+    /// Marks the folio to leave the page cache once it is clean.
     ///
-    /// For a folio that is clean: the counter of dirty dropbehind pages follows changes of the
-    /// dirty flag, not this one.
+    /// Requires a clean folio: the counter of dirty dropbehind pages follows changes of the dirty
+    /// flag, not of this flag.
     ///
     /// C counterpart: `folio_set_dropbehind()`.
     #[inline]
@@ -373,7 +371,7 @@ impl LockedFolio {
 ///
 /// # Invariants
 ///
-/// The lock of `folio` is held, and it is this guard's to release.
+/// The lock of `folio` is held, and this guard has to release it.
 #[must_use = "the folio unlocks when the guard is dropped"]
 pub struct FolioGuard<'a> {
     folio: &'a Folio,
@@ -385,8 +383,8 @@ impl Deref for FolioGuard<'_> {
 
     #[inline]
     fn deref(&self) -> &LockedFolio {
-        // SAFETY: By the type invariants the lock is held for as long as `self` is borrowed, and
-        // who drops the folio takes `self`.
+        // SAFETY: By the type invariants the lock is held while `self` is borrowed. A function that
+        // drops the folio takes `self`.
         unsafe { LockedFolio::assume_locked(self.folio.as_raw()) }
     }
 }
@@ -394,7 +392,7 @@ impl Deref for FolioGuard<'_> {
 impl Drop for FolioGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the lock is held and ours to release.
+        // SAFETY: By the type invariants the lock is held, and this guard may release it.
         unsafe { bindings::folio_unlock(self.folio.as_raw()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interrupts that are off: guards at C's price, and the proof that they are for who needs no more.
+//! Disabled interrupts: a guard as cheap as in C, and a trait for code that only needs the proof.
 //!
 //! C header: [`include/linux/irqflags.h`](srctree/include/linux/irqflags.h)
 
@@ -11,14 +11,14 @@ use crate::{
     types::NotThreadSafe, //
 };
 
-/// Interrupts that are off, and will be as they were when this is dropped.
+/// Disables interrupts. Dropping it restores their previous state.
 ///
-/// [`LocalInterruptDisabled`](crate::interrupt::LocalInterruptDisabled) counts how deep it is
-/// nested. This does not, and costs what `local_irq_save()` costs.
+/// [`LocalInterruptDisabled`](crate::interrupt::LocalInterruptDisabled) counts its nesting. This
+/// guard does not, and costs what `local_irq_save()` costs.
 ///
 /// # Invariants
 ///
-/// Interrupts are off on this CPU. `flags` is what they were before.
+/// Interrupts are off on this CPU. `flags` is their state before that.
 ///
 /// # Examples
 ///
@@ -27,8 +27,8 @@ use crate::{
 ///
 /// // SAFETY: The only guard, and not in an NMI.
 /// let off = unsafe { InterruptsSaved::new() };
-/// // Here no interrupt of this CPU comes between.
-/// # // SAFETY: It may be asked anywhere.
+/// // No interrupt of this CPU runs here.
+/// # // SAFETY: May be called in any context.
 /// # assert!(unsafe { kernel::bindings::irqs_disabled() });
 /// drop(off);
 /// # // SAFETY: As above.
@@ -41,20 +41,21 @@ pub struct InterruptsSaved {
 }
 
 impl InterruptsSaved {
-    /// Turns interrupts off, if they are on, until the guard is dropped.
+    /// Disables interrupts until the guard is dropped.
     ///
     /// C counterpart: `local_irq_save()`.
     ///
     /// # Safety
     ///
-    /// Guards must be dropped in the reverse order of their making: the first would turn interrupts
-    /// on otherwise. It must not be used in an NMI, which comes while they are off. For as long as
-    /// the guard lives nothing may be called that sleeps or turns interrupts on.
+    /// Guards must be dropped in the reverse order of their creation: dropped first, the outer
+    /// guard would enable interrupts. The function must not be called in an NMI, which comes even
+    /// while interrupts are off. While the guard lives, no function may be called that sleeps or
+    /// enables interrupts.
     #[inline(always)]
     pub unsafe fn new() -> Self {
-        // INVARIANT: Saved and turned off here.
+        // INVARIANT: The flags are saved and interrupts disabled here.
         Self {
-            // SAFETY: Interrupts may be turned off anywhere.
+            // SAFETY: Interrupts may be disabled in any context.
             flags: unsafe { bindings::local_irq_save() },
             _here: NotThreadSafe,
         }
@@ -64,61 +65,21 @@ impl InterruptsSaved {
 impl Drop for InterruptsSaved {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants these are the flags that were saved on this CPU.
+        // SAFETY: By the type invariants these flags were saved on this CPU.
         unsafe { bindings::local_irq_restore(self.flags) };
     }
 }
 
-/// Interrupts that are off, and were on before.
-///
-/// # Invariants
-///
-/// Interrupts are off on this CPU, and were turned off for this guard.
-#[must_use = "interrupts are on when the guard is dropped"]
-pub struct InterruptsDisabled(NotThreadSafe);
-
-impl InterruptsDisabled {
-    /// Turns interrupts off until the guard is dropped.
-    ///
-    /// C counterpart: `local_irq_disable()`.
-    ///
-    /// # Safety
-    ///
-    /// Interrupts must be on: who had turned them off would find them on. For as long as the guard
-    /// lives nothing may be called that sleeps or turns interrupts on.
-    #[inline(always)]
-    pub unsafe fn new() -> Self {
-        // SAFETY: Interrupts may be turned off anywhere.
-        unsafe { bindings::local_irq_disable() };
-        // INVARIANT: Turned off above, for this guard.
-        Self(NotThreadSafe)
-    }
-}
-
-impl Drop for InterruptsDisabled {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants they were turned off for this guard.
-        unsafe { bindings::local_irq_enable() };
-    }
-}
-
-/// Proof that interrupts are off for as long as the proof is borrowed.
+/// Proof that interrupts are off while the proof is borrowed.
 ///
 /// # Safety
 ///
-/// For as long as an instance exists no interrupt must come to the CPU of the context that has it,
-/// and instances must not be sent to another one.
+/// While an instance exists, no interrupt must come to the CPU of its context. Instances must not
+/// be sent to another context.
 pub unsafe trait InterruptsOff: StaysOnCpu {}
 
-// SAFETY: By its invariants, and it is not `Send`.
+// SAFETY: By the guard's invariants interrupts are off, and the guard is not `Send`.
 unsafe impl InterruptsOff for InterruptsSaved {}
-
-// SAFETY: By its invariants, and it is not `Send`.
-unsafe impl InterruptsOff for InterruptsDisabled {}
 
 // SAFETY: A context with interrupts off is not preempted, and the guard is not `Send`.
 unsafe impl StaysOnCpu for InterruptsSaved {}
-
-// SAFETY: As for `InterruptsSaved`.
-unsafe impl StaysOnCpu for InterruptsDisabled {}

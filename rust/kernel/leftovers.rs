@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Folios that were to leave the page cache, and that a CPU remembers.
+//! Folios that a CPU has to drop later.
 //!
-//! When they are tried again is decided in [`crate::writeback::later`].
+//! [`crate::writeback::later`] decides when they are retried.
 //!
-//! C header: [`include/linux/rust_leftovers.h`](srctree/include/linux/rust_leftovers.h)
+//! C header: [`include/linux/rust_drop.h`](srctree/include/linux/rust_drop.h)
 
 use crate::{
     bindings,
@@ -44,7 +44,7 @@ use core::{
 };
 
 impl Item for ARef<Folio> {
-    /// Drops the folio, if nobody has it locked. One that is dirty or under writeback by now is
+    /// Drops the folio if its lock is free. A folio that is dirty or under writeback by now is
     /// dropped at the end of that.
     fn try_to_do(&self, last: bool) -> bool {
         if let Some(guard) = self.try_lock() {
@@ -60,17 +60,17 @@ impl Item for ARef<Folio> {
 ///
 /// # Invariants
 ///
-/// - Instances are initialised and never freed, and only accessed by what is here.
+/// - Instances are initialised and never freed, and only accessed in this file.
 /// - `folio` is null, or the place owns a reference on that folio.
 #[repr(transparent)]
 struct Leftover(Opaque<bindings::rust_leftover>);
 
-// SAFETY: It is only accessed atomically.
+// SAFETY: An instance is only accessed atomically.
 unsafe impl Sync for Leftover {}
 
 impl Leftover {
     fn folio(&self) -> &Atomic<*mut bindings::folio> {
-        // SAFETY: The place lives by the type invariants, and the field is only accessed by this.
+        // SAFETY: The place lives by the type invariants; only this function accesses the field.
         unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).folio) }
     }
 
@@ -87,17 +87,17 @@ impl Place for Leftover {
         if !self.folio().load(Relaxed).is_null() {
             return Err(folio);
         }
-        // Before the folio. Where others put something here at the same time, one wins, and at
-        // worst has another's time.
+        // Stored before the folio. If two contexts use this place concurrently, one of them wins,
+        // and may get the other's time.
         self.since().store(since, Relaxed);
         let raw = ARef::into_raw(folio);
-        // INVARIANT: The reference is the place's from here.
+        // INVARIANT: The place owns the reference from here.
         match self
             .folio()
             .cmpxchg(null_mut(), raw.as_ptr().cast(), Release)
         {
             Ok(_) => Ok(()),
-            // SAFETY: The reference stayed ours, and is taken up again.
+            // SAFETY: The exchange failed, so the reference is still owned here.
             Err(_) => Err(unsafe { ARef::from_raw(raw) }),
         }
     }
@@ -111,51 +111,51 @@ impl Place for Leftover {
             return None;
         }
         let since = self.since().load(Relaxed);
-        // INVARIANT: The reference is the place's no more.
+        // INVARIANT: The place no longer owns the reference.
         let raw = NonNull::new(self.folio().xchg(null_mut(), Full))?;
-        // SAFETY: By the type invariants the place owned a reference, and has given it up.
+        // SAFETY: By the type invariants the place owned the reference, and no longer does.
         Some((unsafe { ARef::from_raw(raw.cast()) }, since))
     }
 }
 
-/// Keeps a folio in one of these places. Whoever has taken it from there before sees what the
-/// caller has seen of it, or it is not found there any more.
+/// Keeps a folio in one of these places. If the work takes the folio concurrently, either the work
+/// sees the folio as the caller has seen it, or the caller does not find it in a place.
 fn keep_in(places: &[Leftover], folio: &Folio) -> Result<bool, ARef<Folio>> {
     smp_mb(Full);
     keep(places, folio.into(), sched::jiffies())
 }
 
-/// The folios that a CPU remembers (`struct rust_leftovers`).
+/// The folios that a CPU has to drop later (`struct rust_leftovers`).
 ///
 /// # Invariants
 ///
-/// Instances are initialised and never freed, and only accessed by what is here.
+/// Instances are initialised and never freed, and only accessed in this file.
 #[repr(transparent)]
 pub struct Leftovers(Opaque<bindings::rust_leftovers>);
 
-// SAFETY: It is only accessed atomically.
+// SAFETY: An instance is only accessed atomically.
 unsafe impl Sync for Leftovers {}
 
 impl Leftovers {
-    /// Makes a reference of a pointer that C hands over.
+    /// Makes a reference of a C pointer.
     ///
     /// # Safety
     ///
     /// `ptr` must point at the leftovers of a CPU.
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::rust_leftovers) -> &'a Self {
-        // SAFETY: The caller promises what is never freed, and `Self` is transparent over it.
+        // SAFETY: By that promise they are never freed; `Self` is transparent over them.
         unsafe { &*ptr.cast() }
     }
 
-    /// Those of all CPUs.
+    /// The leftovers of all CPUs.
     pub fn per_cpu() -> PerCpu<Self> {
-        // SAFETY: C defines them for each possible CPU, as zeroes but for the work, which is
-        // initialised before there is a page cache. `Self` is transparent over them.
+        // SAFETY: C defines them for each possible CPU, zeroed except for the work, which is
+        // initialised before any page cache exists. `Self` is transparent over them.
         unsafe { PerCpu::from_raw((&raw mut bindings::rust_leftovers).cast()) }
     }
 
     fn places(&self) -> &[Leftover] {
-        // SAFETY: The places live by the type invariants, and `Leftover` is transparent over one.
+        // SAFETY: The places live by the type invariants; `Leftover` is transparent over one.
         unsafe {
             let places = &raw mut (*self.0.get()).places;
             slice::from_raw_parts(places.cast(), bindings::RUST_LEFTOVERS_NR as usize)
@@ -163,37 +163,36 @@ impl Leftovers {
     }
 
     fn tries(&self) -> &Atomic<u32> {
-        // SAFETY: The field lives by the type invariants, and is only accessed by this.
+        // SAFETY: The field lives by the type invariants, and only this function accesses it.
         unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).tries) }
     }
 
-    /// Remembers a folio that is to be dropped, if there is a place for it.
+    /// Keeps a folio for a later drop, if there is a place for it.
     ///
     /// Context: any but NMI.
     pub fn add(&self, folio: &Folio) {
         if matches!(keep_in(self.places(), folio), Ok(true)) {
             let tries = self.tries().xchg(0, Relaxed);
-            // A work that is due soon is left alone: it would never come, were many to put it off.
+            // Work that is due soon is not requeued: many callers could postpone it forever.
             self.queue(wait(0), tries != 0);
         }
     }
 
-    /// Remembers a folio that is to be dropped, but not soon. Returns false if there is no place
-    /// for it.
+    /// Keeps a folio for a drop that is not urgent. Returns false if there is no place for it.
     ///
     /// Context: any but NMI.
     pub fn add_at_leisure(&self, folio: &Folio) -> bool {
-        // Half of the places are for those that somebody is in the way of.
+        // The other half of the places is reserved for urgent folios.
         let (places, _) = self.places().split_at(self.places().len() / 2);
         let kept = keep_in(places, folio).is_ok();
         if kept && self.queue(AT_LEISURE_MS, false) {
-            // Not soon: who has something urgent queues it anew.
+            // Not soon: an urgent folio requeues the work.
             self.tries().store(TRIES, Relaxed);
         }
         kept
     }
 
-    /// Tries to drop the folios. For the work, of which one runs at a time.
+    /// Tries to drop the folios. For the work, which runs once at a time.
     ///
     /// Context: sleeps.
     pub fn try_all(&self) {
@@ -204,10 +203,10 @@ impl Leftovers {
         }
     }
 
-    /// Queues the work in so many milliseconds, if it is not queued yet, or to be queued anew.
-    /// Returns whether it was not.
+    /// Queues the work in `wait` milliseconds, if it is not queued yet, or if `anew`. Returns
+    /// whether it was not queued.
     fn queue(&self, wait: u32, anew: bool) -> bool {
-        // SAFETY: The work lives by the type invariants, and may be queued anywhere.
+        // SAFETY: The work lives by the type invariants, and may be queued in any context.
         unsafe { bindings::rust_drop_begin(&raw mut (*self.0.get()).work, wait, anew) }
     }
 }

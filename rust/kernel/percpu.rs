@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Storage of which each CPU has its own.
+//! Per-CPU variables.
 //!
-//! It is defined in C and reached with proof that the current context stays on its CPU: the
-//! [`CpuGuard`], or [interrupts that are off](crate::interrupts_off). So nobody goes on with
-//! another CPU's share unawares. Another CPU's share is reached by its number, and by shared
-//! reference like one's own: what is in there has to stand that.
+//! C defines the variable. Access to this CPU's share requires proof that the current context stays
+//! on its CPU: the [`CpuGuard`], or [disabled interrupts](crate::interrupts_off). So no context
+//! continues with another CPU's share by mistake. The share of another CPU is accessed by the CPU's
+//! number. All access is by shared reference, so the contents have to allow concurrent access.
 //!
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
@@ -24,7 +24,7 @@ use crate::{
 /// use kernel::percpu::{CpuGuard, PossibleCpu};
 ///
 /// let guard = CpuGuard::new();
-/// // What was this CPU a moment ago is still this one.
+/// // The context cannot move to another CPU.
 /// let before = PossibleCpu::current();
 /// assert_eq!(before, PossibleCpu::current());
 /// drop(guard);
@@ -32,7 +32,7 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// Preemption is disabled once for this guard, which is what enables it again.
+/// Preemption is disabled once for this guard, and only the guard enables it again.
 #[must_use = "the context may move when the guard is dropped"]
 pub struct CpuGuard(NotThreadSafe);
 
@@ -45,9 +45,9 @@ impl CpuGuard {
     #[inline(always)]
     #[expect(clippy::new_without_default, reason = "it does something")]
     pub fn new() -> Self {
-        // SAFETY: Preemption may be disabled anywhere.
+        // SAFETY: Preemption may be disabled in any context.
         unsafe { bindings::preempt_disable() };
-        // INVARIANT: Disabled above, for this guard.
+        // INVARIANT: Preemption was disabled above, for this guard.
         Self(NotThreadSafe)
     }
 }
@@ -60,23 +60,23 @@ impl Drop for CpuGuard {
     }
 }
 
-/// Proof that the current context stays on its CPU for as long as the proof is borrowed.
+/// Proof that the current context stays on its CPU while the proof is borrowed.
 ///
 /// # Safety
 ///
-/// For as long as an instance exists the context that has it must not leave its CPU, and instances
-/// must not be sent to another one.
+/// While an instance exists, its context must not leave the CPU. Instances must not be sent to
+/// another context.
 pub unsafe trait StaysOnCpu {}
 
-// SAFETY: By its invariants preemption is off, and it is not `Send`.
+// SAFETY: By the invariants of the guard preemption is off, and the guard is not `Send`.
 unsafe impl StaysOnCpu for CpuGuard {}
 
 // SAFETY: A context with interrupts off is not preempted, and the token is not `Send`.
 unsafe impl StaysOnCpu for LocalInterruptDisabled {}
 
-/// A CPU that may ever be on line: it has a share of what each CPU has of its own.
+/// A CPU that may ever be online, and so has a share of per-CPU variables.
 ///
-/// A [`CpuId`] is a number below a bound, and below that there may be gaps.
+/// A [`CpuId`] is a number below a bound. Numbers below the bound may be unused.
 ///
 /// # Invariants
 ///
@@ -85,36 +85,36 @@ unsafe impl StaysOnCpu for LocalInterruptDisabled {}
 pub struct PossibleCpu(CpuId);
 
 impl PossibleCpu {
-    /// The CPU of this number, if it is possible.
+    /// The CPU with this number, if it is possible.
     ///
     /// C counterpart: `cpu_possible()`.
     pub fn new(cpu: CpuId) -> Option<Self> {
         // SAFETY: By the invariants of `CpuId` the number is below the bound of the masks.
         if unsafe { bindings::cpu_possible(cpu.as_u32()) } {
-            // INVARIANT: Just seen.
+            // INVARIANT: Checked above.
             Some(Self(cpu))
         } else {
             None
         }
     }
 
-    /// The CPU that this code runs on: for as long as the context stays there.
+    /// The CPU that runs this code, while the context stays there.
     ///
     /// C counterpart: `raw_smp_processor_id()`.
     #[inline(always)]
     pub fn current() -> Self {
-        // INVARIANT: A CPU that runs is possible.
+        // INVARIANT: A running CPU is possible.
         Self(CpuId::current())
     }
 
-    /// The number, as C has it.
+    /// The number in C's type.
     #[inline(always)]
     pub fn as_i32(self) -> i32 {
         self.0.into()
     }
 }
 
-/// A variable of which each CPU has its own.
+/// A per-CPU variable.
 ///
 /// # Invariants
 ///
@@ -124,7 +124,7 @@ impl PossibleCpu {
 pub struct PerCpu<T>(*mut T);
 
 impl<T: Sync> PerCpu<T> {
-    /// Makes the variable of the address that C knows it by.
+    /// Makes the variable from its address in C.
     ///
     /// # Safety
     ///
@@ -132,7 +132,7 @@ impl<T: Sync> PerCpu<T> {
     /// CPU for as long as the kernel runs.
     #[inline(always)]
     pub const unsafe fn from_raw(ptr: *mut T) -> Self {
-        // INVARIANT: The caller promises it.
+        // INVARIANT: The caller promises the address.
         Self(ptr)
     }
 
@@ -141,18 +141,18 @@ impl<T: Sync> PerCpu<T> {
     /// C counterpart: `this_cpu_ptr()`.
     #[inline(always)]
     pub fn this<'a, P: StaysOnCpu>(&self, _proof: &'a P) -> &'a T {
-        // SAFETY: By the type invariants each CPU's share is valid, and while the proof is borrowed
-        // the context stays where the share is its own.
+        // SAFETY: By the type invariants each CPU's share is valid. While the proof is borrowed,
+        // the context stays on the CPU of the share.
         unsafe { &*bindings::this_cpu_ptr(self.0.cast()).cast() }
     }
 
-    /// The share of another CPU, or of this one.
+    /// The share of any CPU.
     ///
     /// C counterpart: `per_cpu_ptr()`.
     #[inline(always)]
     pub fn of<'a>(&self, cpu: PossibleCpu) -> &'a T {
-        // SAFETY: By the type invariants the share of each possible CPU, as this is one, is valid
-        // and is never freed.
+        // SAFETY: By the type invariants the share of each possible CPU is valid and never freed,
+        // and `cpu` is possible.
         unsafe { &*bindings::per_cpu_ptr(self.0.cast(), cpu.as_i32()).cast() }
     }
 }

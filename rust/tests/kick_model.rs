@@ -11,7 +11,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{ask, consume, ended, kick, rest, Run, Wb, Why};
+use writeback::kick::{ask, consume, ended, rest, Wb};
 use writeback::pace::Room;
 use writeback::round::{portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written};
 
@@ -33,8 +33,6 @@ enum Mutant {
     RestsWithoutInodes,
     /// A writer does not look whether the flusher finds its inode.
     NoListing,
-    /// ... or looks after it has kicked.
-    ListingAfterKick,
     /// Who has looked in vain forgets the inode without the lock under which pages get dirty.
     ForgetsWithoutLock,
     /// The flusher forgets the inode before it looks at it.
@@ -104,18 +102,21 @@ impl Wb for Model {
         swap(&self.pending, false)
     }
 
-    /// One page is many where writers kick, and few where they ask.
     fn about_dirty(&self) -> i64 {
-        1
+        self.dontcache_dirty()
     }
 
+    /// One page is few where writers ask for a round in a while, and many otherwise.
     fn kick_at(&self) -> i64 {
-        2
+        if self.asks {
+            i64::MAX
+        } else {
+            1
+        }
     }
 
-    fn delay_ms(&self) -> u32 {
-        1
-    }
+    /// Writers may kick while a round runs, too.
+    fn set_kick_at(&self, _pages: i64) {}
 
     fn test_and_set_left(&self) -> bool {
         if self.mutant == NoBarrierIfNoted && self.left.load(Ordering::Relaxed) {
@@ -127,12 +128,6 @@ impl Wb for Model {
     /// The flusher runs when it is due: there is no other time.
     fn set_due_in(&self, _milliseconds: u32) {}
 
-    fn set_why(&self, _why: Why) {}
-
-    fn why(&self) -> Why {
-        Why::Left
-    }
-
     fn due_in(&self) -> Option<u32> {
         None
     }
@@ -143,12 +138,6 @@ impl Wb for Model {
 
     fn take_left(&self) -> bool {
         self.is_left() && swap(&self.left, false)
-    }
-
-    fn set_stuck(&self, _stuck: bool) {}
-
-    fn is_stuck(&self) -> bool {
-        false
     }
 
     fn has_queue(&self) -> bool {
@@ -232,7 +221,6 @@ impl Lists for Locked<'_> {
         };
         Written {
             pages: written,
-            kept: 0,
             progress: true,
             all: true,
         }
@@ -321,21 +309,11 @@ impl Model {
 
     fn write_one_page(&self, cpu: usize) {
         self.dirty_one_page(cpu);
-        if self.mutant != ListingAfterKick {
-            self.list();
-        }
+        self.list();
         // The page that was just dirtied, by the same thread.
         let has_dirty_pages = || self.mutant != NoLookAtPages;
-        let runs = if self.asks {
-            ask(self, has_dirty_pages) == Some(Run::Within(1))
-        } else {
-            kick(self, has_dirty_pages)
-        };
-        if runs {
+        if ask(self, has_dirty_pages).is_some() {
             self.wakeups.fetch_add(1, Ordering::AcqRel);
-        }
-        if self.mutant == ListingAfterKick {
-            self.list();
         }
     }
 
@@ -359,28 +337,29 @@ impl Model {
 
     fn consumed(&self) -> Option<i64> {
         if self.mutant != ClearAfterSum {
-            return consume(self).map(|request| request.pages);
+            return consume(self);
         }
         let pages = self.dontcache_dirty();
         self.test_and_clear_pending().then_some(pages)
     }
 
-    /// Whether the flusher will run again by itself.
-    fn flusher_runs(model: &Arc<Self>) -> bool {
+    /// The flusher runs, and has itself woken if it has to run again.
+    fn flusher_runs(model: &Arc<Self>) {
         if let Some(budget) = model.consumed() {
             let written = round(&mut Running(model.clone()), budget, Purpose::Alone);
             if model.mutant != RestsWithoutInodes {
-                ended(&**model, budget, written);
+                ended(&**model, budget, i64::MAX, written);
             }
         }
-        rest(&**model).is_some()
+        if rest(&**model).is_some() {
+            model.wakeups.fetch_add(1, Ordering::AcqRel);
+        }
     }
 
-    /// Once the flusher has run as often as it was woken; and as often as it looks again by itself, if
-    /// that is what it takes.
-    fn check_at_rest(model: &Arc<Self>, looks_again: bool, message: &str) {
+    /// Once the flusher has run as often as it was woken.
+    fn check_at_rest(model: &Arc<Self>, message: &str) {
         let mut runs = 0;
-        while (model.take_wakeups() > 0 || looks_again && model.is_left()) && runs < 4 {
+        while model.take_wakeups() > 0 && runs < 4 {
             Self::flusher_runs(model);
             runs += 1;
         }
@@ -414,7 +393,7 @@ fn check_writers(mutant: Mutant, place: Place, writers: usize, asks: bool) {
         for writer in writers {
             writer.join().unwrap();
         }
-        Model::check_at_rest(&model, asks, "a page dirtied before a kick was missed");
+        Model::check_at_rest(&model, "a page dirtied before a kick was missed");
     });
 }
 
@@ -457,7 +436,7 @@ fn check_unlisted(mutant: Mutant) {
         }
         lister.join().unwrap();
         writer.join().unwrap();
-        Model::check_at_rest(&model, true, "a page was left to rest");
+        Model::check_at_rest(&model, "a page was left to rest");
     });
 }
 
@@ -500,7 +479,7 @@ fn check_two_writers(asks: bool) {
         for writer in writers {
             writer.join().unwrap();
         }
-        Model::check_at_rest(&model, asks, "a page dirtied before a kick was missed");
+        Model::check_at_rest(&model, "a page dirtied before a kick was missed");
     });
 }
 
@@ -593,12 +572,6 @@ fn a_flusher_that_rests_with_pages_is_caught() {
 #[should_panic(expected = "a page dirtied before a kick was missed")]
 fn a_kick_that_does_not_list_is_caught() {
     check(NoListing, Place::Ordinary, 1);
-}
-
-#[test]
-#[should_panic(expected = "missed")]
-fn a_listing_after_the_kick_is_caught() {
-    check(ListingAfterKick, Place::Ordinary, 1);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::pace::Room;
 use writeback::round::{
-    chunk, kept, portion, round, turn, During, Flusher, Has, Lists, Next, Portion, Purpose,
-    Written, FRUITLESS, INODES, LOOKS, REST_MS,
+    portion, round, turn, During, Flusher, Has, Lists, Next, Portion, Purpose, Written, FRUITLESS,
+    INODES, LOOKS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -89,17 +89,6 @@ const PORTION: i64 = portion(12);
 /// For how many milliseconds a device is busy.
 const BUSY_FOR: u32 = 30;
 
-/// Pages of a large write of the device.
-const REQUEST: i64 = 16;
-
-/// A round that keeps what makes up no whole request.
-const PACED: Purpose = Purpose::Paced { rest_ms: REST_MS };
-
-/// Numbers of pages as they are, or any.
-fn number() -> impl Strategy<Value = i64> {
-    prop_oneof![-10..3000i64, any::<i64>()]
-}
-
 impl Lists for &mut Wb {
     fn park(&mut self) {
         assert_eq!(self.sure, 0);
@@ -144,7 +133,7 @@ impl Lists for &mut Wb {
         self.more_io.push_front(inode);
     }
 
-    fn write(&mut self, Portion { pages, most, whole }: Portion) -> Written {
+    fn write(&mut self, Portion { pages, most }: Portion) -> Written {
         assert_eq!(
             most,
             self.room.unwrap_or(i64::MAX),
@@ -153,7 +142,7 @@ impl Lists for &mut Wb {
         self.sure = 0;
         self.looks = 0;
         self.largest_write = self.largest_write.max(pages);
-        let (mut left, mut all_kept) = (pages, 0);
+        let mut left = pages;
         let mut progress = false;
         while let Some(mut inode) = self.io.pop_back() {
             if inode.busy {
@@ -161,12 +150,7 @@ impl Lists for &mut Wb {
                 continue;
             }
             let all = inode.ordinary + inode.dropbehind;
-            let request = if whole { REQUEST } else { 0 };
-            let may = chunk(left.max(1).min(most), all, request);
-            let chunk = all.min(may.pages);
-            let keeps = kept(may.rest, may.pages - chunk);
-            all_kept += keeps;
-            left -= keeps;
+            let chunk = all.min(left.max(1).min(most));
             let ordinary = chunk.min(inode.ordinary);
             inode.ordinary -= ordinary;
             inode.dropbehind -= chunk - ordinary;
@@ -192,8 +176,7 @@ impl Lists for &mut Wb {
             self.works += 1;
         }
         Written {
-            pages: pages - left - all_kept,
-            kept: all_kept,
+            pages: pages - left,
             progress,
             all: self.io.is_empty(),
         }
@@ -331,34 +314,6 @@ proptest! {
         prop_assert!(wb.writes <= (count / PORTION) as usize + 300 / INODES + 1 + FRUITLESS);
     }
 
-    /// No inode gets a small write behind large ones, where that may wait; what was kept is written
-    /// by the round that follows.
-    #[test]
-    fn requests_are_whole_where_the_rest_may_wait(inodes in inodes(100), wait in 1..1000u32) {
-        let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
-        wb.dontcache.iter_mut().for_each(|inode| {
-            inode.of_sync = false;
-            inode.busy = false;
-            inode.ordinary = 0;
-        });
-        let before: Vec<_> = wb.dontcache.iter().map(|i| (i.id, i.dropbehind)).collect();
-        let count = wb.count();
-        let ended = round(&mut wb, count, Purpose::Paced { rest_ms: wait });
-        wb.check_costs();
-        let kept = count - ended.pages;
-        prop_assert_eq!(wb.count(), kept);
-        prop_assert_eq!(ended.again_ms, (kept > 0).then_some(wait));
-        for (id, pages) in before {
-            let left = wb.dontcache.iter().find(|i| i.id == id).map_or(0, |i| i.dropbehind);
-            // What a portion had no room for to its end was cut elsewhere.
-            let whole = if count <= PORTION { pages % REQUEST } else { left };
-            let expected = if pages >= REQUEST { whole } else { 0 };
-            prop_assert!(left < REQUEST && left == expected, "{left} of {pages}");
-        }
-        let after = round(&mut wb, kept, Purpose::Alone);
-        prop_assert_eq!((after.pages, after.again_ms, wb.count()), (kept, None, 0));
-    }
-
     /// A device that has enough to do is given no more, and asked again: not for who waits for the
     /// flusher, and not where there is nothing to give.
     #[test]
@@ -366,12 +321,11 @@ proptest! {
         inodes in inodes(300), busy_from in 0..4usize, budget in 0..100_000i64,
     ) {
         let mut wb = Wb { dontcache: inodes.into(), busy_from: Some(busy_from), ..Wb::default() };
-        let ended = round(&mut wb, budget, PACED);
+        let ended = round(&mut wb, budget, Purpose::Alone);
         wb.check_costs();
         prop_assert!(wb.writes <= busy_from);
         match ended.again_ms {
             None => {}
-            Some(REST_MS) => prop_assert!(ended.pages > 0),
             Some(milliseconds) => {
                 prop_assert_eq!((milliseconds, wb.writes), (BUSY_FOR, busy_from));
                 prop_assert!(ended.progress);
@@ -380,11 +334,9 @@ proptest! {
         if budget > 0 {
             let before = wb.writes;
             wb.busy_from = Some(0);
-            prop_assert_eq!(round(&mut wb, budget, PACED).again_ms, Some(BUSY_FOR));
+            prop_assert_eq!(round(&mut wb, budget, Purpose::Alone).again_ms, Some(BUSY_FOR));
             prop_assert_eq!(wb.writes, before);
-            for purpose in [Purpose::Beside, Purpose::Alone] {
-                prop_assert_eq!(round(&mut wb, budget, purpose).again_ms, None);
-            }
+            prop_assert_eq!(round(&mut wb, budget, Purpose::Beside).again_ms, None);
         }
     }
 
@@ -393,39 +345,16 @@ proptest! {
     fn a_small_room_is_kept_to(inodes in inodes(100), room_for in 1..PORTION) {
         let mut wb = Wb { dontcache: inodes.into(), room: Some(room_for), ..Wb::default() };
         let count = wb.count();
-        round(&mut wb, count, PACED);
+        round(&mut wb, count, Purpose::Alone);
         wb.check_costs();
         prop_assert!(wb.largest_write <= room_for);
-    }
-
-    /// Whatever numbers there are, no more is written than may be, and something if anything may.
-    #[test]
-    fn a_chunk_is_bounded(
-        most in number(), dirty in number(), request in number(), unwritten in number(),
-    ) {
-        let chunk = chunk(most, dirty, request);
-        prop_assert!(chunk.pages <= most && chunk.rest >= 0);
-        prop_assert!(chunk.pages > 0 || most <= 0);
-        if chunk.rest > 0 {
-            prop_assert!(chunk.rest < request && chunk.pages % request == 0);
-            prop_assert_eq!(chunk.pages + chunk.rest, dirty);
-        }
-        let kept = kept(chunk.rest, unwritten);
-        prop_assert!((0..=chunk.rest).contains(&kept));
-        prop_assert!(unwritten <= 0 || kept == 0);
-        prop_assert!(unwritten != 0 || kept == chunk.rest);
-        // Where no more is counted than may matter, nothing else is decided.
-        if most >= 0 && request >= 0 {
-            let counted = dirty.min(most.saturating_add(request));
-            prop_assert_eq!(self::chunk(most, counted, request), chunk);
-        }
     }
 
     /// Where others write what a round was to write, or it was counted wrongly, the round does not go
     /// after each page that comes meanwhile.
     #[test]
     fn pages_that_come_are_left_to_the_next_round(
-        inodes in inodes(INODES), comes in 0..REQUEST, more in any::<u32>(),
+        inodes in inodes(INODES), comes in 0..16i64, more in any::<u32>(),
     ) {
         let pages: i64 = inodes.iter().map(|inode| inode.ordinary + inode.dropbehind).sum();
         let mut wb = Wb { dontcache: inodes.into(), comes, ..Wb::default() };
@@ -439,7 +368,7 @@ proptest! {
     /// A large file takes as many portions as it has, and as the device has room for.
     #[test]
     fn a_large_file_is_written_to_its_end(
-        pages in 1..5 * PORTION, room_for in proptest::option::of(100..PORTION), whole in any::<bool>(),
+        pages in 1..5 * PORTION, room_for in proptest::option::of(100..PORTION),
     ) {
         let inode = Inode {
             id: 0,
@@ -450,11 +379,7 @@ proptest! {
             of_sync: false,
         };
         let mut wb = Wb { dontcache: [inode].into(), room: room_for, ..Wb::default() };
-        let rest_ms = if whole { REST_MS } else { 0 };
-        let ended = round(&mut wb, pages, Purpose::Paced { rest_ms });
-        prop_assert_eq!(ended.pages + ended.kept, pages);
-        let most = if whole { REQUEST - 1 } else { 0 };
-        prop_assert!(ended.kept <= most, "{} were kept", ended.kept);
+        prop_assert_eq!(round(&mut wb, pages, Purpose::Alone).pages, pages);
     }
 
     /// A round that gives way is followed by another one, unless it can write nothing.

@@ -34,15 +34,15 @@ WITH_PAGE = 20_000
 """How many of them have a dirty page: memory is short."""
 FILES = (2_000, 20_000)
 """Inodes with a page each that are all dirty when their round begins."""
-PATIENT = {"most_kib": 1 << 20, "least_kib": 1 << 20, "most_ms": 5_000, "least_ms": 5_000}
-"""The bounds of the adaptive policy that let them gather, in the order in which each is valid."""
 INODES, PAGES = 32, 128
 """Twice as many as the flusher looks at under one hold of the lock of its lists: inodes, and pages of each."""
 APART = 64 * 4096
 """Bytes from page to page: each is in a node of its own."""
 ATTEMPTS = 6
 LONGEST_DELAY = 0.25
-"""Seconds within which there is a round for a page, whatever the pace of its device: it may wait for 200 ms."""
+"""Seconds within which there is a round for a page: it may wait for 200 ms."""
+ROUNDS = 6
+"""Seconds within which as many files as there are have been written."""
 RUN = re.compile(r"([\d.]+): workqueue_execute_(start|end): work struct \S+ function wb_workfn")
 RWF_DONTCACHE = 0x80
 DEVICE = "/dev/ram0"
@@ -123,21 +123,19 @@ def round_beside(dirty: int) -> int:
             if attempt:
                 costs.append(sum(runs()))
     if not all(costs):
-        raise SystemExit("error: the flusher had no round for a page; see its delay in debugfs, adaptive/wbs")
+        raise SystemExit(f"error: the flusher had no round for a page within {LONGEST_DELAY} s")
     return min(costs)
 
 
 @contextlib.contextmanager
-def patient() -> Iterator[None]:
-    """The flusher has a round for what waits for as long as may be, and for nothing else."""
-    before = {name: read(f"adaptive/{name}") for name in PATIENT}
-    for name, value in PATIENT.items():
-        Path(f"{DEBUGFS}/adaptive/{name}").write_text(str(value))
+def held() -> Iterator[None]:
+    """No writer asks for a round."""
+    hold = Path(f"{DEBUGFS}/hold")
+    hold.write_text("1")
     try:
         yield
     finally:
-        for name in reversed(PATIENT):
-            Path(f"{DEBUGFS}/adaptive/{name}").write_text(before[name])
+        hold.write_text("0")
 
 
 def files_at_once(count: int) -> int:
@@ -149,18 +147,16 @@ def files_at_once(count: int) -> int:
     os.sync()
     # What is cached would not become dropbehind.
     Path("/proc/sys/vm/drop_caches").write_text("1")
-    with patient(), open(f"{DIRECTORY}/first", "w+b", buffering=0) as first:
-        # The pace of a device follows its bounds with its next round. A timer of so long may be late by a tenth.
-        rounds_are_over = 1.2 * PATIENT["most_ms"] / 1000
-        os.pwritev(first.fileno(), [page], 0, RWF_DONTCACHE)
-        time.sleep(rounds_are_over)
-        runs()
-        for path in paths:
-            with path.open("r+b", buffering=0) as file:
-                os.pwritev(file.fileno(), [page], 0, RWF_DONTCACHE)
+    with open(f"{DIRECTORY}/first", "w+b", buffering=0) as first:
+        with held():
+            for path in paths:
+                with path.open("r+b", buffering=0) as file:
+                    os.pwritev(file.fileno(), [page], 0, RWF_DONTCACHE)
         if f" {count} {count}\n" not in read("dontcache_dirty"):
             raise SystemExit(f"error: not {count} pages are dirty: {read('dontcache_dirty')}")
-        time.sleep(rounds_are_over)
+        runs()
+        os.pwritev(first.fileno(), [page], 0, RWF_DONTCACHE)
+        time.sleep(ROUNDS)
         if re.search(r" [1-9]\d* \d+$", read("dontcache_dirty"), re.MULTILINE):
             raise SystemExit(f"error: some of {count} pages stay dirty: {read('dontcache_dirty')}")
         return sum(runs())
@@ -175,7 +171,7 @@ def longest_look() -> int:
     page = bytes(4096)
     with contextlib.ExitStack() as files:
         opened = [files.enter_context(open(f"{DIRECTORY}/look{n}", "w+b", buffering=0)) for n in range(INODES)]
-        # Small folios, and each as far from the next as the index can make dearer.
+        # Small folios, and each as far from the next as the page cache can make dearer.
         for file in opened:
             for number in range(PAGES):
                 os.pwrite(file.fileno(), page, number * APART)

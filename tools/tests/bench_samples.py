@@ -39,8 +39,7 @@ def steps(*names: str) -> list[results.Step]:
 
 def variant(name: str) -> Variant:
     """The variant of this name."""
-    core, _, policy = name.partition("-")
-    return Variant(core, policy or "adaptive")
+    return Variant(name)
 
 
 def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[str, Any]:
@@ -97,9 +96,8 @@ def files_of(section: jobs.Section) -> list[str]:
     return section.names if section.filename else [f"{section.name}.{number}" for number in range(section.files)]
 
 
-def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
+def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
     """All lines of one boot."""
-    core, _, policy = variant.partition("-")
     lines: list[dict[str, Any]] = [
         {
             "kind": "guest",
@@ -127,7 +125,6 @@ def boot(variant: str, steps: Sequence[results.Step], speed: float = 1.0) -> lis
                 "kind": "step",
                 "scenario": scenario.name,
                 "mode": mode,
-                "policy": policy,
                 "server_threads": 0,
                 "status": 0,
                 "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, step.load.own_mode, speed), indent=1),
@@ -239,9 +236,8 @@ class Guests:
         planned = [
             results.Step(LOADS[f"{step['scenario']}/{place}/{step['mode']}"], step["keep"]) for step in plan["steps"]
         ]
-        name = "-".join(filter(None, (core, plan["steps"][0]["policy"])))
         speed = 1 + (self.noise * (len(self.booted) % 3 - 1) if core == "rust" else 0)
-        return [json.dumps(line) + "\n" for line in self.told(name, planned, speed)]
+        return [json.dumps(line) + "\n" for line in self.told(core, planned, speed)]
 
     def cores(self) -> list[str]:
         """The cores in the order in which they were booted."""

@@ -34,9 +34,9 @@ def test_ours_and_the_hooked_are_compiled_once() -> None:
 
 def test_nothing_is_forgotten() -> None:
     found = arm64.objects([path.read_text() for path in wiring.patches()])
-    assert {"fs/dontcache.o", "block/bio_batch.o", "mm/dontcache_counter.o", "fs/fs-writeback.o"} <= set(found)
+    assert {"fs/dontcache.o", "block/bio_task.o", "mm/dontcache_counter.o", "fs/fs-writeback.o"} <= set(found)
     assert {"fs/buffer.o", "fs/ext4/inode.o", "mm/filemap.o", "mm/page-writeback.o", "block/bio.o"} <= set(found)
-    assert {"fs/dontcache_twins_kunit.o", "block/bio_batch_kunit.o"} <= set(found)
+    assert {"fs/dontcache_twins_kunit.o", "block/bio_task_kunit.o"} <= set(found)
 
 
 def test_each_size_of_pages_is_asked_for() -> None:

@@ -41,41 +41,40 @@ from bench import kernel as files  # noqa: E402
 RUST = variant("rust")
 
 
-@pytest.mark.parametrize("text", ["c", "c,c", "c,rust-fast", "c-inline,rust", ""])
+@pytest.mark.parametrize("text", ["c", "c,c", "c,rust,c", "c,rust-fast", "c-inline,rust", "kernel,rust", ""])
 def test_variants_that_cannot_be(text: str) -> None:
     with pytest.raises(Failure, match="--variants"):
         contenders.parse(text)
 
 
-def test_variants_ask_for_a_policy_only_where_it_is_not_the_default() -> None:
-    found = contenders.parse("c,rust,rust-rate-limited")
-    assert [v.wanted_policy for v in found] == ["", "", "rate-limited"]
-    assert [contenders.title(v.name) for v in found] == ["C", "Rust", "Rust rate-limited"]
+@pytest.mark.parametrize(("text", "titles"), [("c,rust", ["C", "Rust"]), ("rust,c", ["Rust", "C"])])
+def test_either_core_may_be_what_the_other_is_compared_with(text: str, titles: list[str]) -> None:
+    assert [contenders.title(v.name) for v in contenders.parse(text)] == titles
 
 
 def test_a_memory_cgroup_holds_a_quarter_of_what_is_written() -> None:
     load = LOADS["device-write-memcg/device/dontcache"]
     assert load.memory_max * 4 == load.scenario.written == 208 << 20
-    assert steps(load.name)[0].plan(RUST)["memory_max"] == load.memory_max
+    assert steps(load.name)[0].plan()["memory_max"] == load.memory_max
 
 
 def test_files_stay_for_reads_too() -> None:
     planned = steps(*(f"{name}/xfs/buffered" for name in ("sequential", "random", "sequential-read", "writers-4")))
     assert [step.keep for step in planned] == [True, True, False, False]
-    assert planned[2].plan(RUST)["needs"] == {"large.data": 208 << 20}
+    assert planned[2].plan()["needs"] == {"large.data": 208 << 20}
 
 
 def test_a_plan_says_what_the_driver_needs_for_a_load_of_our_own() -> None:
     tree, compaction, memory, capped = steps(
         "tree/xfs/dontcache", "compaction/xfs/buffered", "memory/xfs/buffered", "capped/xfs/buffered"
     )
-    plan = tree.plan(RUST)
+    plan = tree.plan()
     assert plan["command"][:3] == ["load", "tree", "${BENCH_DIRECTORY}"] and plan["command"][-1] == "dontcache"
     assert (plan["jobs"], plan["needs"]) == (1, {})
-    plan = compaction.plan(RUST)
+    plan = compaction.plan()
     assert (plan["jobs"], plan["needs"]) == (6, {"reader.0": 64 << 20, "reader.1": 64 << 20})
-    assert (memory.plan(RUST)["touched"], memory.plan(RUST)["command"]) == (0.75, [])
-    assert capped.plan(RUST)["sysctls"]["vm/dirty_bytes"] == 64 << 20
+    assert (memory.plan()["touched"], memory.plan()["command"]) == (0.75, [])
+    assert capped.plan()["sysctls"]["vm/dirty_bytes"] == 64 << 20
 
 
 def test_sections_have_modes_and_files_of_their_own() -> None:
@@ -111,13 +110,6 @@ def test_reads_prove_their_mode_by_what_stays(mode: str, cached: int, words: str
     lines[1]["cached_at_end"]["cache"] = cached
     with pytest.raises(Failure, match=words):
         results.accept(lines, planned, 1, RUST)
-
-
-def test_a_policy_that_was_not_active_is_refused() -> None:
-    planned = steps("depth-1/xfs/dontcache")
-    results.accept(boot("rust-inline", planned), planned, 1, variant("rust-inline"))
-    with pytest.raises(Failure, match="the policy was the default"):
-        results.accept(boot("rust", planned), planned, 1, variant("rust-inline"))
 
 
 @pytest.mark.parametrize(
@@ -529,8 +521,9 @@ def test_boots_of_the_wrong_core_are_not_reported(guests: Guests, capsys: pytest
     assert {m["variant"] for m in document["measurements"]} == {"c"}
     assert not any(figures["ratios"] for group in document["summary"] for figures in group["figures"].values())
     (guests.folder / "bench" / "index.html").unlink()
+    guests.told = lambda name, planned, speed: boot("kernel", planned, speed)
     with pytest.raises(Failure, match="nothing could be measured"):
-        guests.bench("--only", "competing/xfs", "--variants", "rust,rust-inline", "--pairs", "1")
+        guests.bench("--only", "competing/xfs", "--pairs", "1")
     assert not (guests.folder / "bench" / "index.html").exists()
 
 
@@ -553,7 +546,7 @@ def test_a_boot_that_ended_otherwise_is_a_failure(core: str, status: int, stderr
 def test_the_driver_says_that_there_is_no_core(tmp_path: Path) -> None:
     """In a guest; and the one line is all that is told of the boot."""
     planned = steps("depth-1/device/dontcache")
-    plan = {"steps": [step.plan(RUST) for step in planned], "interval": 0.1, "file_system": "device"}
+    plan = {"steps": [step.plan() for step in planned], "interval": 0.1, "file_system": "device"}
     missing = str(tmp_path / "rust_writeback")
     done = subprocess.run(
         [sys.executable, "-B", "-m", "bench", results.to_text(plan)],

@@ -47,7 +47,7 @@ def still(line: dict[str, Any]) -> None:
 
 def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
     for step in STEPS:
-        plan = step.plan(RUST)
+        plan = step.plan()
         assert plan["environment"] == {"BENCH_DIRECT": "1", "BENCH_UNCACHED": "0"}
         assert plan["mode"] == step.load.mode
     assert [m.mode for m in results.accept(lines_of(), STEPS, 1, RUST)] == ["buffered", "dontcache", "direct"]
@@ -124,7 +124,7 @@ cd /share && exec python3 -B -m bench "$1"
 def test_a_server_that_stops_is_told_and_holds_nobody() -> None:
     """Once it is gone a client waits for it, and so would fio, which then cannot be killed."""
     steps = results.plan([LOADS["sequential/nfs/buffered"], LOADS["sequential/nfs/dontcache"]])
-    plan = {"steps": [step.plan(RUST) for step in steps], "interval": 0.05, "file_system": "nfs"}
+    plan = {"steps": [step.plan() for step in steps], "interval": 0.05, "file_system": "nfs"}
     drive = VmOptions(mem="512M", nvme=NvmeOptions(bps="10M"), share=GUEST)
     done = emulated.run(drive, ["sh", "-c", STOPS, "bench", results.to_text(plan)], again=emulated.from_scratch)
     told = [json.loads(line) for line in done.stdout.splitlines()]

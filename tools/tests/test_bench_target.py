@@ -24,7 +24,7 @@ import pytest
 from bench_samples import DURABLE, FOLDER, GUEST, HANDED_OVER, LOADS, round_on_hardware, variant
 from rust_writeback import paths
 from rust_writeback.vm import images
-from rust_writeback.bench import boots, catalogue, compare, contenders, hardware, jobs, plots, results, target
+from rust_writeback.bench import boots, catalogue, compare, hardware, jobs, plots, results, target
 from rust_writeback.errors import Failure
 from rust_writeback.progress import Bar
 
@@ -171,10 +171,10 @@ def plan(folder: Path, *options: str) -> dict[str, Any]:
     text = "[global]\nioengine=io_uring\nclocksource=${BENCH_CLOCK}\n[sequential]\nfilename=${BENCH_FILE}\n"
     text += "\n".join(["rw=write", "bs=64k", *options])
     step: dict[str, Any] = {"scenario": "sequential", "mode": "buffered", "text": text, "environment": {}, "needs": {}}
-    step |= {"command": [], "jobs": 1, "keep": False, "policy": "", "memory_max": 0}
+    step |= {"command": [], "jobs": 1, "keep": False, "memory_max": 0}
     step |= {"touched": 0.0, "sysctls": {}, "counts": False}
     where = {"file_system": "ext4", "directory": str(folder)}
-    return {"steps": [step], "interval": 0.1, "machine": {"seconds": 60, "policy": ""}, **where}
+    return {"steps": [step], "interval": 0.1, "machine": {"seconds": 60}, **where}
 
 
 @pytest.fixture
@@ -262,21 +262,17 @@ def test_an_interrupted_driver_removes_its_files(disk: Path, driver: None) -> No
     assert list(folder.iterdir()) == []
 
 
-def test_a_policy_is_put_back(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_says_which_core_runs(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, debugfs = disk / "fresh", disk / "debugfs"
     for path in (folder, debugfs):
         path.mkdir()
-    for name, text in {"core": "rust\n", "policy": "kick\n", "dontcache_dirty": ""}.items():
+    for name, text in {"core": "rust\n", "dontcache_dirty": ""}.items():
         (debugfs / name).write_text(text)
     monkeypatch.setenv("BENCH_DEBUGFS", str(debugfs))
-    # The load itself looks: who watches from outside may come too late.
-    todo = plan(folder, "size=1m", f"exec_prerun=cp {debugfs}/policy {disk}/during")
-    todo["machine"]["policy"] = "inline"
     with Bar("a load", 3) as bar:
-        status, output, said = hardware.run_driver(todo, bar)
-    assert (status, results.read_lines(output)[0]["core"]) == (0, "rust"), said
-    assert (disk / "during").read_text() == "inline"
-    assert (debugfs / "policy").read_text() == "kick"
+        status, output, said = hardware.run_driver(plan(folder, "size=1m"), bar)
+    first, *_, last = results.read_lines(output)
+    assert (status, first["core"], last["core"]) == (0, "rust", "rust"), said
 
 
 def test_ctrl_c_reaches_the_driver(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +315,7 @@ def test_a_load_that_finds_no_dontcache_is_named_and_leaves_nothing(tmp_path: Pa
     like = LOADS["sequential/xfs/buffered"]
     loads = [replace(like, scenario=jobs.read(job), mode=mode, place=found) for mode in ("dontcache", "buffered")]
     planned = results.plan(loads)
-    todo = plan(folder) | {"steps": [step.plan(KERNEL) for step in planned]}
+    todo = plan(folder) | {"steps": [step.plan() for step in planned]}
     with Bar("loads", 4) as bar:
         _, output, said = hardware.run_driver(todo, bar)
     lines = results.read_lines(output)
@@ -430,7 +426,6 @@ class Rounds:
         self.folder, self.count, self.noise = folder, 0, 0.0
         self.core = "kernel"
         self.planned: list[list[str]] = []
-        self.policies: list[str] = []
         self.spoil: Callable[[list[dict[str, Any]]], None] = lambda lines: None
         monkeypatch.setenv("TARGET", str(folder))
         monkeypatch.setenv("TARGET_NAME", "/mnt/here")
@@ -458,11 +453,8 @@ class Rounds:
             (load,) = catalogue.select(self.place, [step["mode"]], [step["scenario"]], FOLDER, 2)
             steps.append(results.Step(load, step["keep"]))
         self.planned.append([f"{step.load.scenario.name}/{step.load.mode}" for step in steps])
-        self.policies.append(plan["machine"]["policy"])
         lines = round_on_hardware(steps, 1 + self.noise * (self.count % 2))
         lines[0]["core"] = lines[-1]["core"] = self.core
-        for line, told in zip(lines[1:-1], plan["steps"], strict=True):
-            line["policy"] = told["policy"]
         for line, step in zip(lines[1:-1], steps, strict=True):
             if step.load.mode == "dontcache":
                 document = json.loads(line["fio"][line["fio"].index("{") :])
@@ -521,13 +513,18 @@ def test_there_are_ten_rounds_and_the_mode_that_is_first_alternates(
     assert "sequential/xfs" not in capsys.readouterr().out
 
 
-def test_policies_take_turns_in_being_first(rounds: Rounds, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardware, "choose", lambda *_: [variant("rust"), variant("rust-inline")])
+def test_modes_are_compared_on_a_core_of_ours_too(rounds: Rounds) -> None:
+    """And what another core has measured is not reported as its."""
     rounds.core = "rust"
-    assert rounds.bench("--only", "sequential/*/buffered", "--pairs", "3") == 0
-    assert rounds.policies == ["adaptive", "inline", "inline", "adaptive", "adaptive", "inline"]
+    target.DEBUGFS.mkdir()
+    (target.DEBUGFS / "core").write_text("rust\n")
+    assert rounds.bench("--only", "sequential", "--pairs", "3") == 0
+    assert rounds.document()["setup"]["core"] == "Rust"
     (group,) = rounds.document()["summary"]
-    assert group["figures"]["mb_per_s"]["ratios"].keys() == {"rust-inline"}
+    assert group["figures"]["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
+    (target.DEBUGFS / "core").write_text("c\n")
+    with pytest.raises(Failure, match="nothing could be measured"):
+        rounds.bench("--only", "sequential", "--pairs", "1")
 
 
 def test_what_all_rounds_write_is_told_before_the_first(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
@@ -730,17 +727,9 @@ def test_sizes_that_cannot_be(size: str) -> None:
         hardware.parse([f"--size={size}"])
 
 
-def test_another_core_takes_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "DEBUGFS", tmp_path)
-    assert hardware.choose(None, "") == [contenders.Variant(contenders.KERNEL)]
-    policies = "rust,rust-inline"
-    for text, core, words in (("c,rust", "rust", "another one takes a boot"), (policies, "", "none of our cores")):
-        with pytest.raises(Failure, match=words):
-            hardware.choose(text, core)
-    with pytest.raises(Failure, match="policy cannot be written"):
-        hardware.choose("rust,rust-inline", "rust")
-    (tmp_path / "policy").touch()
-    assert [v.name for v in hardware.choose("rust,rust-inline", "rust")] == ["rust", "rust-inline"]
+def test_another_core_takes_a_boot() -> None:
+    with pytest.raises(Failure, match="unrecognized arguments: --variants c,rust; allowed: "):
+        hardware.parse(["--variants", "c,rust"])
 
 
 def test_a_target_without_enter_is_told() -> None:

@@ -310,13 +310,13 @@ def test_a_ratio_is_that_of_the_figures_beside_it(
 
 
 def test_so_it_is_where_a_third_variant_lacks_a_pair() -> None:
-    names = ("c", "rust", "rust-inline")
-    measurements = lose(scattered(names), (2, "rust-inline"), (4, "c"))
+    names = ("c", "rust", "kernel")
+    measurements = lose(scattered(names), (2, "kernel"), (4, "c"))
     for group in summary.summarize(measurements, summary.FULL):
         assert group.variants == names
         for cell in group.cells:
             agree(cell)
-            assert not cell.ratios or cell.ratios.keys() == {"rust", "rust-inline"}
+            assert not cell.ratios or cell.ratios.keys() == {"rust", "kernel"}
         assert group.pairs == (2 if group.mode != "direct" else 1)
 
 
@@ -414,11 +414,11 @@ def test_cores_and_modes_are_families_of_their_own() -> None:
     """What stands out between the cores does not hang on how many figures DONTCACHE is compared with buffered by."""
     three = with_p(0.02)[0]
     ratio = three.cells[0].ratios["rust"]
-    cell = replace(three.cells[0], ratios={"rust": ratio, "rust-inline": replace(ratio, p=0.04)})
-    group = replace(three, variants=("c", "rust", "rust-inline"), cells=[cell])
+    cell = replace(three.cells[0], ratios={"rust": ratio, "kernel": replace(ratio, p=0.04)})
+    group = replace(three, variants=("c", "rust", "kernel"), cells=[cell])
     assert [(one.variant, one.outstanding) for one in summary.comparisons([group])] == [
         ("rust", True),
-        ("rust-inline", True),
+        ("kernel", True),
     ]
 
 

@@ -25,7 +25,7 @@ pub struct Inode(Opaque<bindings::inode>);
 unsafe impl Sync for Inode {}
 
 impl Inode {
-    /// Makes a reference of a pointer that C hands over.
+    /// Makes a reference of a C pointer.
     ///
     /// # Safety
     ///
@@ -36,7 +36,7 @@ impl Inode {
         unsafe { &*ptr.cast() }
     }
 
-    /// The pointer that C knows the inode by.
+    /// The pointer that C uses for the inode.
     #[inline]
     pub fn as_raw(&self) -> *mut bindings::inode {
         self.0.get()
@@ -44,13 +44,13 @@ impl Inode {
 
     /// The size of the file system's blocks, in bytes.
     ///
-    /// Of a block device it changes while nobody uses the device: two reads may differ.
+    /// The block size of a block device changes while the device has no user: two reads may differ.
     ///
     /// C counterpart: `i_blocksize()`.
     #[inline]
     pub fn block_size(&self) -> usize {
         // SAFETY: The inode is live by the type invariants. The field is a byte, which C reads and
-        // writes whole, and READ_ONCE()s where it may change.
+        // writes whole, and READ_ONCE()s if it may change.
         let bits = unsafe { (&raw const (*self.as_raw()).i_blkbits).read_volatile() };
         1usize.wrapping_shl(bits.into())
     }
@@ -64,7 +64,7 @@ impl Inode {
         unsafe { (&raw const (*self.as_raw()).i_size).read_volatile() }
     }
 
-    /// Whether anybody has the file open to write to it. May change at any time.
+    /// Whether the file is open for writing. May change at any time.
     ///
     /// C counterpart: `inode_is_open_for_write()`.
     #[inline(always)]
@@ -82,12 +82,12 @@ impl Inode {
 #[repr(transparent)]
 pub struct AddressSpace(Opaque<bindings::address_space>);
 
-// SAFETY: The methods below read what does not change while the inode lives, or synchronise by
+// SAFETY: The methods below read fields that do not change while the inode lives, or synchronise by
 // themselves.
 unsafe impl Sync for AddressSpace {}
 
 impl AddressSpace {
-    /// Makes a reference of a pointer that C hands over.
+    /// Makes a reference of a C pointer.
     ///
     /// # Safety
     ///
@@ -95,24 +95,23 @@ impl AddressSpace {
     /// not be freed for `'a`.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::address_space) -> &'a Self {
-        // SAFETY: The caller promises a live page cache for `'a`, and `Self` is transparent over
-        // it.
+        // SAFETY: The caller promises a live page cache for `'a`. `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
 
-    /// The pointer that C knows the page cache by.
+    /// The pointer that C uses for the page cache.
     #[inline]
     pub fn as_raw(&self) -> *mut bindings::address_space {
         self.0.get()
     }
 
-    /// The inode whose pages these are.
+    /// The inode of these pages.
     ///
     /// C counterpart: `mapping->host`.
     #[inline]
     pub fn host(&self) -> &Inode {
-        // SAFETY: By the type invariants the page cache belongs to a live inode, which `host` has
-        // pointed at since it was initialised.
+        // SAFETY: By the type invariants the page cache belongs to a live inode. `host` points at
+        // it since initialisation.
         unsafe { Inode::from_raw((*self.as_raw()).host) }
     }
 
@@ -125,16 +124,16 @@ impl AddressSpace {
         unsafe { bindings::mapping_can_writeback(self.as_raw()) }
     }
 
-    /// Locks the index of its folios, and turns interrupts off.
+    /// Locks the index of the folios, and disables interrupts.
     ///
-    /// Context: any, outside a section of the inode's wb and of that lock.
+    /// Context: any, outside of a section of the inode's wb and of that lock.
     ///
     /// C counterpart: `xa_lock_irqsave(&mapping->i_pages)`.
     #[inline]
     pub fn lock_pages(&self) -> PagesGuard<'_> {
         // SAFETY: The page cache is live by the type invariants, so its lock is initialised.
         let flags = unsafe { bindings::mapping_lock_pages(self.as_raw()) };
-        // INVARIANT: The lock was taken right above, with these flags.
+        // INVARIANT: The lock was taken above, with these flags.
         PagesGuard {
             mapping: self,
             flags,
@@ -142,7 +141,7 @@ impl AddressSpace {
         }
     }
 
-    /// Whether any of its pages is dirty. May change at any time.
+    /// Whether a page is dirty. May change at any time.
     ///
     /// C counterpart: `mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)`.
     #[inline]
@@ -151,7 +150,7 @@ impl AddressSpace {
         unsafe { bindings::mapping_dirty_tagged(self.as_raw()) }
     }
 
-    /// How many pages are in it. May change at any time.
+    /// How many pages the page cache has. May change at any time.
     ///
     /// C counterpart: `mapping->nrpages`.
     #[inline]
@@ -163,11 +162,12 @@ impl AddressSpace {
 
 /// The lock of a page cache's folios. Interrupts are off while it is held.
 ///
-/// No folio comes in or goes, no dropbehind folio becomes dirty, and the inode keeps its wb.
+/// While it is held, no folio is added or removed, no dropbehind folio becomes dirty, and the inode
+/// keeps its wb.
 ///
 /// # Invariants
 ///
-/// The lock of `mapping->i_pages` is held, was taken with `flags`, and is this guard's to release.
+/// The lock of `mapping->i_pages` is held and was taken with `flags`. This guard has to release it.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct PagesGuard<'a> {
     mapping: &'a AddressSpace,
@@ -176,7 +176,7 @@ pub struct PagesGuard<'a> {
 }
 
 impl PagesGuard<'_> {
-    /// The page cache whose lock it is.
+    /// The page cache whose lock this is.
     #[inline]
     pub fn mapping(&self) -> &AddressSpace {
         self.mapping
@@ -186,7 +186,8 @@ impl PagesGuard<'_> {
 impl Drop for PagesGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the lock is held, with these flags, and ours to release.
+        // SAFETY: By the type invariants the lock is held, with these flags, and this guard may
+        // release it.
         unsafe { bindings::mapping_unlock_pages(self.mapping.as_raw(), self.flags) };
     }
 }

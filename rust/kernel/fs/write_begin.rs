@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a file system in C does while the buffers of a folio are prepared for a write.
+//! Calls a file system in C while the buffers of a folio are prepared for a write.
 //!
 //! C header: [`include/linux/rust_buffer_walk.h`](srctree/include/linux/rust_buffer_walk.h)
 
@@ -24,12 +24,12 @@ use crate::{
     }, //
 };
 
-/// One write, as its file system takes part in it.
+/// One write, with the operations of its file system.
 ///
 /// # Invariants
 ///
 /// - `folio` is locked and in the page cache of `inode`;
-/// - `ops` and its functions are valid for `inode`, and take `get_block` and `private`.
+/// - `ops` and its functions are valid for `inode`, and accept `get_block` and `private`.
 pub struct WriteBegin<'a> {
     folio: &'a LockedFolio,
     inode: &'a Inode,
@@ -57,7 +57,7 @@ impl<'a> WriteBegin<'a> {
         private: *mut c_void,
         ops: *const bindings::rust_write_begin_ops,
     ) -> Self {
-        // INVARIANT: All of it is what the caller promises.
+        // INVARIANT: The caller promises all of it.
         Self {
             folio,
             inode,
@@ -83,8 +83,8 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
     #[inline(always)]
     fn map(&self, buffer: &BufferHead, block: usize) -> Result<(), c_int> {
         let (inode, place) = (self.inode.as_raw(), self.first.wrapping_add(block as u64));
-        // SAFETY: By the type invariants either function takes these arguments; the buffer belongs
-        // to the locked folio.
+        // SAFETY: By the type invariants either function accepts these arguments. The buffer
+        // belongs to the locked folio.
         let error = unsafe {
             match (self.ops.map, self.get_block) {
                 (Some(map), _) => map(inode, place, buffer.as_raw(), self.get_block, self.private),
@@ -134,13 +134,14 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
         if let Some(abort) = self.ops.abort {
             let (from, to) = (self.range.from(), self.range.to());
             // SAFETY: By the type invariants the folio is locked and has a page cache, and the
-            // function takes these arguments.
+            // function accepts these arguments.
             unsafe { abort(self.folio.as_raw(), from, to, self.private) };
         }
     }
 }
 
-/// A buffer is new before the walk, in a file system where `keeps_new` says that it should not.
+/// Warns of a buffer that is new before the walk, if the file system has `keeps_new`: there it
+/// should not be.
 #[cold]
 #[inline(never)]
 fn warn_of_new(keeps_new: bool) {

@@ -3,46 +3,47 @@
 //! When a folio counts as dirty and dropbehind.
 //!
 //! Each `bdi_writeback` counts the pages of its dirty dropbehind folios. A folio counts while both
-//! of its flags are set. Several change them at a time, and the counter is right if each change of
-//! "both" is seen by exactly one of them: by the one who has made it. So
+//! flags are set. Several contexts change the flags concurrently. The counter is correct if exactly
+//! one context sees each change of "both": the context that made it. So
 //!
-//! - who changes one flag learns in the **same** atomic operation what both were before
-//!   ([`Flags`]), and adds what [`change`] says;
-//! - what is added goes to the wb that the folio's inode has **then**: between the change of the
-//!   flag and the addition the inode keeps its wb.
+//! - a context that changes one flag gets the old value of both flags from the **same** atomic
+//!   operation ([`Flags`]), and adds the result of [`change`];
+//! - it adds to the wb that the folio's inode has **then**: the inode keeps its wb between the
+//!   change of the flag and the addition.
 //!
 //! | change | C counterpart | counter | under |
 //! | --- | --- | --- | --- |
 //! | a dropbehind folio becomes dirty | `__folio_mark_dirty()` | + pages | its cache's lock |
-//! | a lookup takes dropbehind from it | `__filemap_get_folio()` | - pages if dirty | the same |
+//! | a lookup clears dropbehind | `__filemap_get_folio()` | - pages if dirty | the same |
 //! | it is cleaned for I/O | `folio_clear_dirty_for_io()` | - pages if dropbehind | a wb section |
 //! | its data is cancelled | `folio_account_cleaned()` | - pages if dropbehind | both |
 //! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | both, alone |
 //! | it moves in memory, or is split | `__folio_migrate_mapping()` | none | the lock, alone |
 //!
-//! In C a folio is made dirty first and is accounted later, under the lock. A dropbehind folio is
+//! C sets the dirty flag first and accounts the folio later, under the lock. A dropbehind folio is
 //! made dirty under that lock, too: otherwise a lookup or a switch in between could not know
-//! whether it is in the counter. A folio is born with dropbehind or never has it. Who would set it
-//! later has to hold the lock of the page cache, and to keep off those who have read that the folio
-//! does not have it and are about to make it dirty: as at its birth, nobody else may use the folio.
+//! whether the counter includes the folio. Dropbehind is set when the folio is created, or never.
+//! Code that sets it later has to hold the lock of the page cache. It must also exclude a writer
+//! that has read the folio as not dropbehind and is about to make it dirty: as at creation, the
+//! folio must have no other user.
 
 /// The flags of a folio that decide whether it counts, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
-    /// It has data that its device does not have (`PG_dirty`).
+    /// The folio has data that its device does not have (`PG_dirty`).
     pub dirty: bool,
-    /// It is to leave the page cache once it is clean (`PG_dropbehind`).
+    /// The folio leaves the page cache once it is clean (`PG_dropbehind`).
     pub dropbehind: bool,
 }
 
 impl Flags {
-    /// Whether the folio's pages are in the counter.
+    /// Whether the counter includes the folio's pages.
     #[inline(always)]
     pub fn counts(self) -> bool {
         self.dirty && self.dropbehind
     }
 
-    /// The same once the folio is clean.
+    /// The flags once the folio is clean.
     #[inline(always)]
     pub fn cleaned(self) -> Self {
         Self {
@@ -51,7 +52,7 @@ impl Flags {
         }
     }
 
-    /// The same once somebody else than DONTCACHE uses the folio.
+    /// The flags once dropbehind is cleared because the folio has another user.
     #[inline(always)]
     pub fn claimed(self) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl Flags {
 /// use kernel::writeback::account::{change, Flags};
 ///
 /// let dirty = Flags { dirty: true, dropbehind: true };
-/// // Of one who cleans the folio and one who claims it, the first takes it out.
+/// // The folio is cleaned and claimed: the first change takes it out of the counter.
 /// assert_eq!(change(dirty, dirty.cleaned()), -1);
 /// assert_eq!(change(dirty.cleaned(), dirty.cleaned().claimed()), 0);
 /// ```
@@ -78,9 +79,28 @@ pub fn change(before: Flags, after: Flags) -> i64 {
     i64::from(after.counts()).wrapping_sub(i64::from(before.counts()))
 }
 
+/// How many dirty dropbehind pages of `1 << page_shift` bytes each of `cpus` CPUs may count locally
+/// before it adds them to the common count: 2 MiB for all CPUs together. So a writer that compares
+/// the common count with 8 MiB finds it nearly exact with any number of CPUs.
+pub const fn cpu_batch(page_shift: u32, cpus: u32) -> i32 {
+    match ((2 << 20) >> page_shift) / cpus as i32 {
+        pages @ 1.. => pages,
+        _ => 1,
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_hide_no_more_than_2_mib() {
+        assert_eq!(cpu_batch(12, 1), 512);
+        for cpus in [2, 64, 512] {
+            assert!(cpu_batch(12, cpus) * cpus as i32 <= 512);
+        }
+        assert_eq!(cpu_batch(16, 8192), 1);
+    }
 
     const fn flags(dirty: bool, dropbehind: bool) -> Flags {
         Flags { dirty, dropbehind }

@@ -3,7 +3,7 @@
 //! The blocks of a folio that a write touches.
 //!
 //! A folio of a file system with buffers is a row of blocks of one size. A write of the bytes
-//! `from..to` divides the row in three:
+//! `from..to` divides the row into three parts:
 //!
 //! ```text
 //!     0        1        2        3        4        5
@@ -15,12 +15,12 @@
 //! ```
 //!
 //! A block is in the range if it ends after `from` and begins before `to`. So an empty range
-//! between two blocks has no block in it, and an empty range inside a block has that block, as
-//! callers of `block_commit_write()` rely on.
+//! between two blocks contains no block. An empty range inside a block contains that block; callers
+//! of `block_commit_write()` rely on that.
 
 use core::ops::Range;
 
-/// Why there is no such range.
+/// Why a range is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeError {
     /// The range ends before it begins.
@@ -60,7 +60,7 @@ impl BlockRange {
     ///
     /// # Errors
     ///
-    /// Bytes that the folio cannot have are a [`RangeError`].
+    /// A [`RangeError`] for bytes that the folio cannot have.
     #[inline(always)]
     pub const fn new(
         folio_size: usize,
@@ -74,7 +74,7 @@ impl BlockRange {
         if to > folio_size {
             return Err(RangeError::BeyondFolio);
         }
-        // INVARIANT: Checked above.
+        // INVARIANT: Both conditions were checked above.
         Ok(Self {
             folio_size,
             shift: block_bits,
@@ -107,22 +107,23 @@ impl BlockRange {
         self.from == 0 && self.to == self.folio_size
     }
 
-    /// The bytes of `block`, which is one of the folio's.
+    /// The bytes of `block`, which is in the folio.
     #[inline(always)]
     pub const fn bytes(&self, block: usize) -> Range<usize> {
-        // A block of the folio ends within it; beyond, the numbers wrap and do not panic.
+        // A block of the folio ends within it. For other blocks the numbers wrap instead of a
+        // panic.
         let start = block.wrapping_shl(self.shift);
         start..start.wrapping_add(1usize.wrapping_shl(self.shift))
     }
 
-    /// The blocks in the range. Those below `start` are before it, the others after it.
+    /// The blocks in the range. Blocks below `start` are before it, the others after it.
     ///
-    /// A walk that has no business outside the range begins at `start` and stops at `end`.
+    /// A walk that needs only the range begins at `start` and stops at `end`.
     #[inline(always)]
     pub const fn touched(&self) -> Range<usize> {
         let first = self.from.wrapping_shr(self.shift);
         let mask = 1usize.wrapping_shl(self.shift).wrapping_sub(1);
-        // Rounded up. The sum is below the folio's size and a block, which is no number that wraps.
+        // Rounded up. The sum is less than the folio's size plus a block, so it does not wrap.
         let end = self.to.wrapping_add(mask).wrapping_shr(self.shift);
         first..end
     }

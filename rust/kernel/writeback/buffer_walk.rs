@@ -2,73 +2,74 @@
 
 //! What a write does to the buffers of its folio, before and after its data is copied.
 //!
-//! [`begin`] prepares the buffers in the range: it has them mapped, and brought up to date where
-//! the range omits bytes of a block. [`commit`] makes them dirty. Both visit the buffers in the
-//! range only, with one exception: in a folio that is not up to date, [`commit`] visits all of
-//! them, for the folio becomes up to date with the last of its buffers.
+//! [`begin`] prepares the buffers in the range: it has them mapped, and brought up to date if the
+//! range omits bytes of a block. [`commit`] makes them dirty. Both visit only the buffers in the
+//! range, with one exception: in a folio that is not up to date, [`commit`] visits all buffers,
+//! because the folio becomes up to date with the last of them.
 //!
-//! # Why buffers outside the range may be left alone
+//! # Why buffers outside the range need no visit
 //!
-//! The C walks the whole folio, or from its beginning to the end of the range if the folio was up
-//! to date on entry. In a folio that is not up to date, [`begin`] and the C do nothing outside the
-//! range, and [`commit`] does what the C does. In a folio that is up to date, the C
-//! may change one flag of a buffer that it passes outside the range, in either walk:
+//! The C code walks the whole folio, or from its beginning to the end of the range if the folio was
+//! up to date on entry. In a folio that is not up to date, [`begin`] and the C code do nothing
+//! outside the range, and [`commit`] does what the C code does. In a folio that is up to date,
+//! either walk of the C code may change one flag of a buffer that it passes outside the range:
 //!
-//! - **`BH_Uptodate` is set** by the walk before the write. It is set already, for a folio becomes
-//!   up to date with its buffers, and buffers that are made for a folio that is up to date are,
-//!   too. The exception is a buffer whose write-back failed: it loses the flag while its folio
-//!   keeps its own. The data is in the folio still, and the folio's flag is what readers go by.
-//!   The flag comes back when the buffer itself is written, here or by write-back that succeeds.
-//!   (Who reads a block device buffer by buffer, `__bread()`, reads a lost one again from the
-//!   device. The C lets that happen, too, unless somebody wrote elsewhere in the folio meanwhile.)
+//! - **`BH_Uptodate` is set** by the walk before the write. It is set already: a folio becomes up
+//!   to date with its buffers, and buffers made for an up-to-date folio are up to date, too. The
+//!   exception is a buffer whose write-back failed: it loses the flag while its folio keeps its
+//!   own. The folio still has the data, and readers check the folio's flag. The buffer's flag comes
+//!   back when the buffer is written, here or by write-back that succeeds. (A reader of single
+//!   blocks, `__bread()`, reads a buffer without the flag from the device again. In C this happens,
+//!   too, unless a write elsewhere in the folio came before.)
 //! - **`BH_New` is cleared** by the walk after the write. It is not set: a file system sets it on a
-//!   buffer that it maps in [`begin`], and the same holder of the folio's lock clears it, in
-//!   [`commit`] where data was copied, and by `folio_zero_new_buffers()` where it was not.
+//!   buffer that it maps in [`begin`]. The same holder of the folio's lock clears it: [`commit`]
+//!   where data was copied, and `folio_zero_new_buffers()` where it was not.
 
 use super::block_range::BlockRange;
 use core::ops::Range;
 
-/// A buffer of a locked folio. Flags are read one by one and without order, unless said otherwise.
-/// I/O on the buffer changes some of them at any time; the others change under the folio's lock.
+/// A buffer of a locked folio. Flags are read one by one and unordered, unless noted. I/O on the
+/// buffer changes some of them at any time; the others change under the folio's lock.
 ///
 /// C counterparts: `struct buffer_head`, `buffer_uptodate()` and its like.
 pub trait Buffer: Copy {
-    /// Whether it is mapped, up to date and not new: nothing to do before a write. Of these flags
-    /// none changes by itself while the folio is locked, but for an error of write-back.
+    /// Whether the buffer is mapped, up to date and not new: nothing to do before a write. While
+    /// the folio is locked, only an error of write-back changes one of these flags by itself.
     fn is_ready(self) -> bool;
 
-    /// Whether its data is valid (`BH_Uptodate`). Reads of the data are ordered after.
+    /// Whether the buffer's data is valid (`BH_Uptodate`). Later reads of the data are ordered
+    /// after.
     fn is_uptodate(self) -> bool;
 
-    /// Sets `BH_Uptodate`. Writes of the data are ordered before.
+    /// Sets `BH_Uptodate`. Earlier writes of the data are ordered before.
     fn set_uptodate(self);
 
-    /// Whether it has a block on the device (`BH_Mapped`).
+    /// Whether the buffer has a block on the device (`BH_Mapped`).
     fn is_mapped(self) -> bool;
 
-    /// Whether its block was found or allocated by this write (`BH_New`).
+    /// Whether this write found or allocated the block (`BH_New`).
     fn is_new(self) -> bool;
 
     /// Clears `BH_New`.
     fn clear_new(self);
 
-    /// Whether its block on the device has its data: it is neither delayed nor unwritten.
+    /// Whether the block on the device has the data: it is neither delayed nor unwritten.
     fn is_on_device(self) -> bool;
 
-    /// Makes it dirty, and its folio and inode with it. It must be up to date, or C warns. Takes
-    /// the locks of the inode and of the page cache; does not sleep.
+    /// Makes the buffer, its folio and its inode dirty. The buffer must be up to date, or C warns.
+    /// Takes the locks of the inode and of the page cache; does not sleep.
     fn mark_dirty(self);
 
-    /// Sleeps until no I/O holds it.
+    /// Sleeps until no I/O holds the buffer.
     fn wait(self);
 }
 
 /// The buffers of a locked folio.
 pub trait Ring {
-    /// One of them.
+    /// A buffer.
     type Buffer: Buffer;
 
-    /// The buffers of these blocks, in order.
+    /// The buffers of `blocks`, in order.
     fn buffers(&self, blocks: Range<usize>) -> impl Iterator<Item = Self::Buffer>;
 }
 
@@ -77,10 +78,10 @@ pub trait FileSystem<B> {
     /// Why a buffer could not be prepared.
     type Error;
 
-    /// A buffer in the range was new before the walk came to it.
+    /// A buffer in the range was new before the walk reached it.
     fn found_new(&self);
 
-    /// Gives `buffer`, the folio's `block`, a block on the device.
+    /// Maps `buffer`, the folio's `block`, to a block on the device.
     fn map(&self, buffer: B, block: usize) -> Result<(), Self::Error>;
 
     /// [`map`](Self::map) made `buffer` new, in a folio that is up to date.
@@ -89,31 +90,31 @@ pub trait FileSystem<B> {
     /// Zeroes the bytes of the folio's `block` that lie outside the range.
     fn zero_outside(&self, block: usize);
 
-    /// Begins to read `buffer`.
+    /// Starts to read `buffer`.
     fn read(&self, buffer: B);
 
     /// The error of a read that failed.
     fn read_error(&self) -> Self::Error;
 
-    /// Cleans up: what is new in the range and was not up to date becomes zeroes.
+    /// Cleans up: new blocks in the range that were not up to date are zeroed.
     fn abort(&self);
 }
 
 /// Whether all buffers in `range` are ready for a write: [`begin`] has nothing to do.
 ///
-/// So it is with most writes to what is cached.
+/// True for most writes to cached data.
 #[inline(always)]
 pub fn is_ready<R: Ring>(ring: &R, range: &BlockRange) -> bool {
     ring.buffers(range.touched()).all(Buffer::is_ready)
 }
 
-/// Prepares the buffers of `ring` for a write of `range`. `uptodate` says what the folio was when
-/// its lock was taken.
+/// Prepares the buffers of `ring` for a write of `range`. `uptodate` is the folio's state when its
+/// lock was taken.
 ///
 /// # Errors
 ///
-/// The first error of [`FileSystem::map`], with the buffers after it left alone, or that of a read;
-/// [`FileSystem::abort`] was called.
+/// The first error of [`FileSystem::map`], without touching the buffers after it, or the error of a
+/// read; [`FileSystem::abort`] was called.
 ///
 /// C counterparts: `__block_write_begin_int()`, `ext4_block_write_begin()`.
 #[inline(always)]
@@ -134,7 +135,7 @@ pub fn begin<R: Ring, F: FileSystem<R::Buffer>>(
     result
 }
 
-/// [`begin`] for the whole folio: no block is partial, and so nothing is read.
+/// [`begin`] for the whole folio: no block is partial, so nothing is read.
 #[inline(always)]
 fn begin_whole<R: Ring, F: FileSystem<R::Buffer>>(
     ring: &R,
@@ -160,7 +161,7 @@ fn begin_part<R: Ring, F: FileSystem<R::Buffer>>(
     let touched = range.touched();
     let mut block = touched.start;
     let mut result = Ok(());
-    // A block is partial at the beginning of the range or at its end: two reads at most.
+    // Only the first and the last block of the range may be partial: at most two reads.
     let mut reads = (None, None);
     for buffer in ring.buffers(touched) {
         match prepare(buffer, block, || range.is_partial(block), uptodate, fs) {
@@ -182,8 +183,8 @@ fn begin_part<R: Ring, F: FileSystem<R::Buffer>>(
     result
 }
 
-/// Prepares one buffer, the folio's `block`, which is in the range. Returns whether it is being
-/// read.
+/// Prepares one buffer, the folio's `block`, which is in the range. Returns whether a read was
+/// started.
 #[inline(always)]
 fn prepare<B: Buffer, F: FileSystem<B>>(
     buffer: B,
@@ -218,9 +219,9 @@ fn prepare<B: Buffer, F: FileSystem<B>>(
     Ok(reads)
 }
 
-/// Makes the buffers of `ring` that are in `range` up to date and dirty. `uptodate` says what the
-/// folio was when its lock was taken. Returns whether all its buffers are up to date now, if it was
-/// not: the caller marks the folio then.
+/// Makes the buffers of `ring` that are in `range` up to date and dirty. `uptodate` is the folio's
+/// state when its lock was taken. Returns whether a folio that was not up to date is so now: then
+/// the caller marks it.
 ///
 /// C counterpart: `block_commit_write()`.
 #[inline(always)]
@@ -252,7 +253,7 @@ fn commit_and_discover<R: Ring>(ring: &R, range: &BlockRange) -> bool {
     complete
 }
 
-/// The data of `buffer` was written.
+/// Marks `buffer` after its data was written.
 #[inline(always)]
 fn written<B: Buffer>(buffer: B) {
     buffer.set_uptodate();

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Things that could not be done because somebody was in the way, and are tried again.
+//! Items that could not be handled because another user was in the way, and are retried.
 //!
-//! There is a fixed number of places for them, so nothing is allocated to remember one. Whoever
-//! finds somebody in the way puts it into a place that is free ([`keep`]), in any context; one work
-//! at a time takes each from its place, tries, and puts it back if somebody is in the way still
-//! ([`try_all`]). It comes after a millisecond, and after twice as long each time ([`wait`]), until
-//! another thing comes. What was not done within a second is given up.
+//! There is a fixed number of places, so remembering an item needs no allocation. Any context puts
+//! an item into a free place ([`keep`]). One work at a time takes each item from its place, tries,
+//! and puts it back if the user is still in the way ([`try_all`]). The first retry comes after a
+//! millisecond, and the delay doubles each time ([`wait`]), until another item comes. After a
+//! second the work gives up.
 //!
-//! The page that a file ends in is kept for the same time although nobody is in the way: who
-//! appends to the file writes to it again, and would have to read it back ([`is_end`]).
+//! The page at the end of a file is kept for the same time without another user: a writer that
+//! appends to the file writes to the page again, and would have to read it back ([`is_end`]).
 
 use core::ops::Range;
 
-/// A place for one of them.
+/// A place for one item.
 pub trait Place {
-    /// What it is a place for.
+    /// The item.
     type Item: Item;
 
-    /// Puts an item here that is tried since then, in jiffies, and gives it back if there is one.
+    /// Puts an item here that is tried since `since`, in jiffies. Gives it back if the place is
+    /// taken.
     fn put(&self, item: Self::Item, since: usize) -> Result<(), Self::Item>;
 
-    /// Takes the item, if there is one, and says since when it is tried.
+    /// Takes the item, if there is one, and returns since when it is tried.
     fn take(&self) -> Option<(Self::Item, usize)>;
 
-    /// Whether this item is here, at the moment.
+    /// Whether this item is here now.
     fn has(&self, item: &Self::Item) -> bool;
 }
 
-/// Something to be done.
+/// An item to be handled.
 pub trait Item {
-    /// Tries. Returns whether it is done, or need not be. What need not be done soon is done at the
-    /// last try.
+    /// Tries. Returns whether the item is done, or no longer needs it. An item that is not urgent
+    /// is done at the last try.
     fn try_to_do(&self, last: bool) -> bool;
 }
 
-/// How often is tried what comes alone: a second in all.
+/// How often a single item is tried: a second in all.
 pub const TRIES: u32 = 10;
 
-/// After how many milliseconds the next try comes, when so many have been made since something
-/// came.
+/// Milliseconds to the next try, after `tries` tries since the last item came.
 ///
 /// # Examples
 ///
@@ -52,18 +52,18 @@ pub fn wait(tries: u32) -> u32 {
     1 << tries.min(TRIES - 1)
 }
 
-/// After how many milliseconds the next try comes of what need not be done soon.
+/// Milliseconds to the next try of items that are not urgent.
 pub const AT_LEISURE_MS: u32 = 1 << (TRIES - 1);
 
-/// Whether a folio with these bytes of a file is the one that the file ends in, of `size` bytes:
-/// there is room in it for more.
+/// Whether a folio with these bytes of a file contains the end of the file, at `size` bytes, and
+/// has room for more.
 #[inline(always)]
 pub fn is_end(bytes: Range<i64>, size: i64) -> bool {
     bytes.start < size && size < bytes.end
 }
 
-/// Keeps an item for a later try, and gives it back if no place is free. One that is kept already,
-/// or was a moment ago, is not kept twice.
+/// Keeps an item for a retry. Gives it back if no place is free. An item that is kept already, or
+/// was a moment ago, is not kept twice.
 pub fn keep<P: Place>(places: &[P], mut item: P::Item, since: usize) -> Result<bool, P::Item> {
     if places.iter().any(|place| place.has(&item)) {
         return Ok(false);
@@ -77,8 +77,8 @@ pub fn keep<P: Place>(places: &[P], mut item: P::Item, since: usize) -> Result<b
     Err(item)
 }
 
-/// Tries all, and says whether any is left to be tried again. `now` is the time in jiffies, and
-/// `second` how many of them make one.
+/// Tries all items, and returns whether any is left for a retry. `now` is the time in jiffies, of
+/// which `second` make a second.
 pub fn try_all<P: Place>(places: &[P], now: impl Fn() -> usize, second: usize) -> bool {
     let mut left = false;
     for place in places {
@@ -89,7 +89,7 @@ pub fn try_all<P: Place>(places: &[P], now: impl Fn() -> usize, second: usize) -
         if item.try_to_do(last) || last {
             continue;
         }
-        // Something else may have come here meanwhile, and everywhere.
+        // Other items may have taken this place meanwhile, or all places.
         let kept = place
             .put(item, since)
             .or_else(|item| keep(places, item, since).map(|_| ()));

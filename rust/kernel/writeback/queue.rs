@@ -1,72 +1,72 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the interrupts of a CPU leave for a task to do.
+//! A queue of things that the interrupts of a CPU leave for a task.
 //!
-//! Interrupts put things in ([`put`](Queue::put)), and a work takes them out, in their order
-//! ([`take`](Queue::take)). It is begun for what comes into an empty queue, in a while, so that
-//! more comes meanwhile; and at once when the queue is half full.
+//! Interrupts put things in ([`put`](Queue::put)), and a work takes them out in order
+//! ([`take`](Queue::take)). A thing in an empty queue starts the work after a delay, so that more
+//! things gather. A half-full queue starts it immediately.
 //!
-//! What waits keeps its memory: so a thing has as many places as its [`weight`](Slot::weight) says,
-//! and lies in the first of them.
+//! A waiting thing keeps its memory. So a thing occupies as many places as its
+//! [`weight`](Slot::weight), and is stored in the first of them.
 //!
-//! Nothing is forgotten. Of an interrupt that puts a thing into a place, and a work that looks
-//! there, one comes first, for both change the place in one step. If it is the interrupt the work
-//! finds the thing. Otherwise the interrupt finds the place as the work has left it, and with that
-//! how many were taken before: all, so that it begins the work anew.
+//! No thing is forgotten. When an interrupt puts a thing into a place and the work looks there, one
+//! comes first, because both change the place atomically. If the interrupt is first, the work finds
+//! the thing. Otherwise the interrupt sees the place as the work left it, and so how many things
+//! were taken: all, so that it starts the work again.
 
 /// A place for one thing.
 pub trait Slot {
     /// The thing.
     type Item;
 
-    /// How many places a thing has: one or more, and the same for as long as it waits.
+    /// How many places a thing occupies: at least one, and constant while it waits.
     fn weight(item: &Self::Item) -> usize;
 
-    /// Puts a thing here. Gives it back if there is one already. Acquires what whoever has taken
-    /// one before has released, and releases.
+    /// Puts a thing here. Gives it back if the place is taken. Acquires what the context that took
+    /// the previous thing has released, and releases.
     fn put(&self, item: Self::Item) -> Result<(), Self::Item>;
 
-    /// Takes the thing. Acquires and releases, also where there is none: it is not enough to read.
+    /// Takes the thing. Acquires and releases, even if there is none: a plain read is not enough.
     fn take(&self) -> Option<Self::Item>;
 }
 
-/// How many places things have had. Wraps. Unordered.
+/// A count of occupied places. Wraps. Unordered.
 pub trait Count {
-    /// So many.
+    /// The count.
     fn get(&self) -> usize;
 
-    /// It is so many now. One context at a time does this.
+    /// Sets the count. Only one context at a time does this.
     fn set(&self, count: usize);
 }
 
-/// What has to be done when a thing was put into a queue.
+/// What the caller has to do after a thing was put into a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Todo {
-    /// Nothing: the work comes.
+    /// Nothing: the work will run.
     Nothing,
-    /// Begin the work in [`SOON_MS`].
+    /// Start the work in [`SOON_MS`].
     Soon,
-    /// Begin the work now, whatever was to be.
+    /// Start the work now, even if it was to start later.
     Now,
 }
 
-/// For how long things wait for others, in milliseconds. Nobody waits for them, and each time that
-/// the work begins costs two task switches.
+/// For how long things wait for more, in milliseconds. No task waits for them, and each start of
+/// the work costs two task switches.
 pub const SOON_MS: u32 = 50;
 
-/// How many folios of a bio are ended in an interrupt, and left to a task to be dropped. One that
-/// ends more of them itself is worth its way.
+/// The most folios of a bio that are ended in an interrupt and left to a task to be dropped. For
+/// more folios a task switch pays off.
 pub const FEW: u32 = 16;
 
-/// How many bytes a place stands for.
+/// Bytes for which a place stands.
 const PLACE_SIZE: usize = 4 << 10;
 
-/// The weight of a folio of so many bytes.
+/// The weight of a folio of `size` bytes.
 pub const fn weight(size: usize) -> usize {
     size.div_ceil(PLACE_SIZE)
 }
 
-/// How many bytes each of these has at most, where a page has `page_size`.
+/// Largest size of each of these folios in bytes, for pages of `page_size` bytes.
 pub const fn small(page_size: usize) -> usize {
     if page_size > 16 << 10 {
         page_size
@@ -75,7 +75,7 @@ pub const fn small(page_size: usize) -> usize {
     }
 }
 
-/// A queue in somebody's storage.
+/// A queue in storage of the caller.
 pub struct Queue<'a, S, C> {
     slots: &'a [S],
     nr_put: &'a C,
@@ -83,7 +83,7 @@ pub struct Queue<'a, S, C> {
 }
 
 impl<'a, S: Slot, C: Count> Queue<'a, S, C> {
-    /// The number of `slots` is a power of two, so that the counts may wrap.
+    /// The number of `slots` must be a power of two, so that the counts may wrap.
     #[inline(always)]
     pub fn new(slots: &'a [S], nr_put: &'a C, nr_taken: &'a C) -> Self {
         Self {
@@ -103,15 +103,15 @@ impl<'a, S: Slot, C: Count> Queue<'a, S, C> {
         self.nr_put.get().wrapping_sub(self.nr_taken.get())
     }
 
-    /// Whether there are so many places: for whoever keeps others from putting things here.
+    /// Whether `places` places are free. The caller excludes other contexts that put things here.
     #[inline(always)]
     pub fn has_room(&self, places: usize) -> bool {
         self.waiting().saturating_add(places) <= self.slots.len()
     }
 
-    /// Puts a thing behind the others. Gives it back if there are not enough places.
+    /// Puts a thing behind the others. Gives it back if there are too few places.
     ///
-    /// One context at a time does this.
+    /// Only one context at a time does this.
     #[inline(always)]
     pub fn put(&self, item: S::Item) -> Result<Todo, S::Item> {
         let nr_put = self.nr_put.get();
@@ -123,7 +123,7 @@ impl<'a, S: Slot, C: Count> Queue<'a, S, C> {
         slot.put(item)?;
         self.nr_put.set(nr_put.wrapping_add(weight));
         let half = self.slots.len() / 2;
-        // What the work has taken meanwhile is no more.
+        // Things that the work has taken meanwhile no longer count.
         Ok(match self.waiting() {
             waiting if waiting == weight => Todo::Soon,
             waiting if half <= waiting && waiting.saturating_sub(weight) < half => Todo::Now,
@@ -133,7 +133,7 @@ impl<'a, S: Slot, C: Count> Queue<'a, S, C> {
 
     /// Takes the first thing.
     ///
-    /// One context at a time does this.
+    /// Only one context at a time does this.
     #[inline(always)]
     pub fn take(&self) -> Option<S::Item> {
         let nr_taken = self.nr_taken.get();

@@ -1,130 +1,114 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The flusher's round: what is written for a kick, and what follows.
+//! The flusher's round: it writes dirty dropbehind pages after a kick.
 //!
-//! A wb keeps its inodes that have dirty dropbehind pages in a queue of their own (`b_dontcache`).
-//! What comes to it goes to its end; a round takes from its front, so that no inode that is dirtied
-//! all the time keeps another one waiting. A round
+//! A wb keeps the inodes that have dirty dropbehind pages in a separate queue (`b_dontcache`). New
+//! inodes go to its end, a round takes inodes from its front. So an inode that is dirtied all the
+//! time does not block another inode. A round
 //!
-//! - costs what it writes: it looks at inodes of the queue only, and at few pages of each;
-//! - writes in portions, and ends after one if somebody else waits for the flusher;
-//! - writes whole requests of the device of an inode that has one: what remains waits for a little
-//!   longer;
-//! - leaves a device alone that has enough to do with small writes;
-//! - leaves alone what others have queued, and, beside work for `sync()`, what that has to write:
-//!   an inode whose time changes before the sync has come to it would be missed;
-//! - holds the lock of the lists for [`INODES`] inodes and [`LOOKS`] pages of each at a time.
+//! - costs what it writes: it looks only at inodes of the queue, and at few pages of each;
+//! - writes in portions, and ends after one portion if a work item is queued;
+//! - skips a device that has enough small writes in flight;
+//! - skips what other work has queued. Beside work for `sync()` it also skips the inodes of the
+//!   sync: the sync would miss an inode whose dirtied time changes before the sync reaches it;
+//! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
 //!
-//! What it leaves is tried again: soon, or at leisure if nothing of it could be written.
+//! The flusher retries after the delay what a round leaves.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
 use super::pace::Room;
 
-/// Pages of `1 << page_shift` bytes that are written before a round looks who waits. C adds 4 MiB
-/// to what is to be written of an inode, and rounds down to a multiple: one more page would make
-/// these twice as many.
+/// Pages of `1 << page_shift` bytes that a round writes before it checks for queued work. C adds 4
+/// MiB to an inode's share and rounds down to a multiple of 4 MiB: one more page would double it.
 pub const fn portion(page_shift: u32) -> i64 {
     ((4 << 20) >> page_shift) - 1
 }
 
-/// Inodes that are queued while the lists are locked. With as many looks at each as there may be,
-/// the lock is held for less than 100,000 instructions: `make micro` has the figure.
+/// Inodes that are queued under one hold of the lists' lock. With [`LOOKS`] at each inode, the lock
+/// is held for less than 100,000 instructions (measured by `make micro`).
 pub const INODES: usize = 16;
 
-/// Dirty folios of an inode that are looked at in search of one that is dropbehind. With more than
-/// these, the inode is believed to have one.
+/// Dirty folios of an inode that are searched for a dropbehind folio. An inode with more dirty
+/// folios is assumed to have one.
 pub const LOOKS: usize = 24;
 
-/// How often all inodes of the queue, if they are no more than [`INODES`], are written to their end
-/// in a round that is not done before. C writes from a place in the file to its end, and begins at
-/// the front when it comes again; what there is then has come meanwhile, or cannot be written.
+/// How often a round writes all inodes of the queue to their end, if they are no more than
+/// [`INODES`]. C writes from a place in the file to its end, and begins at the front the next time.
+/// What is dirty there after that is new, or cannot be written.
 pub const PASSES: usize = 2;
 
-/// Times in a row that nothing of what was queued could be written, before a round rests.
+/// Consecutive passes that could write nothing of the queued inodes, before a round ends.
 pub const FRUITLESS: usize = 32;
 
-/// How long what a round has left waits where none of it could be written, as after a shutdown of
-/// the file system. It waits for the wb's delay otherwise.
-pub const STUCK_MS: u32 = 1000;
-
-/// How long a page waits besides, of which there was no whole request when the time of those before
-/// it was up.
-pub const REST_MS: u32 = 40;
-
-/// For how long no other kick is served within work for `sync()`, for which somebody waits.
+/// Minimum time between rounds within work for `sync()`, because a task waits for that work.
 pub const IN_SYNC_MS: u64 = 700;
 
-/// The same where a work is next: it waits for the portion that it has met, and for no other.
+/// Minimum time between rounds in front of a work item. So a work item waits for at most one
+/// portion.
 pub const BETWEEN_MS: u64 = 100;
 
-/// What an inode of the queue has.
+/// The result of a look at an inode of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Has {
-    /// No dirty dropbehind folio.
+    /// The inode has no dirty dropbehind folio.
     Nothing,
-    /// So many dirty folios that one of them may be dropbehind.
+    /// The inode has so many dirty folios that one of them may be dropbehind.
     Maybe,
-    /// A dirty dropbehind folio.
+    /// The inode has a dirty dropbehind folio.
     Dropbehind,
 }
 
 /// The next inode of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It is this round's, and has this.
+    /// This round writes the inode, unless that has nothing.
     Ours(Has),
-    /// The sync beside which this round runs is to write it.
+    /// The sync beside which this round runs writes the inode.
     OfSync,
 }
 
-/// What [`Lists::write`] has done.
+/// The result of [`Lists::write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Pages that were written.
     pub pages: i64,
-    /// Pages that were left on purpose: see [`Chunk`].
-    pub kept: i64,
-    /// Whether anything was done, if only that an inode was found to be clean.
+    /// Whether anything was done, even if an inode was only found clean.
     pub progress: bool,
-    /// Whether all that was queued had its turn.
+    /// Whether every queued inode had its turn.
     pub all: bool,
 }
 
-/// What is written at a time.
+/// The limits of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Portion {
-    /// How many pages; those that are kept count as if they were written. What is begun of an inode
-    /// may be more.
+    /// Number of pages. C may exceed it, to finish what it has begun of an inode.
     pub pages: i64,
-    /// Of no inode more is written than this. [`i64::MAX`] if C may have its way.
+    /// Limit for each inode. [`i64::MAX`] if C chooses.
     pub most: i64,
-    /// Of an inode that has a whole request, only such are written, and the rest is kept.
-    pub whole: bool,
 }
 
-/// What has become of a round.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Pages that were written.
     pub pages: i64,
-    /// Pages that were left on purpose: see [`Chunk`].
-    pub kept: i64,
-    /// In how many milliseconds there is to be another one for what was left on purpose.
+    /// Delay until the next round, if the device has enough in flight until then or other work has
+    /// its turn.
     pub again_ms: Option<u32>,
-    /// Whether anything was written, or the next one may write what this one has not come to, or
-    /// has left to others.
+    /// Whether anything was written, or the next round may write what this round has not reached,
+    /// or has left to other work.
     pub progress: bool,
 }
 
 impl Ended {
-    /// Whether it has left the device alone for all of its time, for it had enough to do.
+    /// Whether the round wrote nothing because the device had enough in flight.
     pub fn has_spared_the_device(self) -> bool {
         self.pages == 0 && self.again_ms.is_some()
     }
 
-    /// The same of a round that was to write `budget` of `counted` pages, for others have their
-    /// turn: there is to be another one at once.
+    /// The result of a round that was limited to `budget` of `counted` pages, because other work
+    /// has its turn. If pages remain, the next round follows immediately.
     #[must_use]
     pub fn of_turn(self, budget: i64, counted: i64) -> Self {
         let has_more = self.pages > 0 && budget < counted;
@@ -135,45 +119,46 @@ impl Ended {
     }
 }
 
-/// How many pages a round may write beside other work before that has its turn again: as many as
-/// were written since the last round ended, and a portion at least.
+/// How many pages a round may write before other work has its turn: as many as were written since
+/// the last round ended, and at least a portion.
 pub fn turn(written: i64, portion: i64) -> i64 {
     written.max(portion)
 }
 
 /// The lists of a wb, locked.
 pub trait Lists {
-    /// Sets aside what other work has queued. It keeps its order.
+    /// Sets aside what other work has queued, in its order.
     fn park(&mut self);
 
-    /// Looks at the next inode, and at `looks` of its dirty folios at most. None if there is none.
+    /// Looks at the next inode, and at no more than `looks` of its dirty folios. None if there is
+    /// none.
     fn next(&mut self, looks: usize) -> Option<Next>;
 
-    /// Queues the next inode for [`Self::write`]: behind those queued before, and `sure` ones in
+    /// Queues the next inode for [`Self::write`], behind inodes queued before. `sure` inodes go in
     /// front of the others.
     fn queue_next(&mut self, sure: bool);
 
-    /// Puts the next inode, which has nothing, among the ordinary dirty ones of its time.
+    /// Puts the next inode, which has no dirty dropbehind folio, among the ordinary dirty inodes,
+    /// by its time.
     fn release_next(&mut self);
 
     /// Leaves the next inode to the sync, which has to write it.
     fn hand_over_next(&mut self);
 
-    /// Writes what is queued, and unlocks the lists meanwhile. What is still dirty afterwards is at
-    /// the end of the list where it belongs.
+    /// Writes what is queued. The lists are unlocked meanwhile. An inode that is still dirty
+    /// afterwards is at the end of the list where it belongs.
     fn write(&mut self, portion: Portion) -> Written;
 
-    /// Puts what is queued and was not reached back to the front, in its order, and counts the
-    /// inodes that wait now.
+    /// Puts queued inodes that were not reached back to the front, in their order.
     fn unqueue(&mut self);
 }
 
 /// The flusher of a wb.
 pub trait Flusher {
-    /// What [`portion`] says of the pages that there are.
+    /// The result of [`portion`] for the page size of the kernel.
     const PORTION: i64;
 
-    /// Its lists, while they are locked.
+    /// The wb's lists, while they are locked.
     type Lists<'a>: Lists
     where
         Self: 'a;
@@ -181,52 +166,37 @@ pub trait Flusher {
     /// Locks the lists.
     fn lock_lists(&mut self) -> Self::Lists<'_>;
 
-    /// Whether somebody has queued work.
+    /// Whether a work item is queued.
     fn others_wait(&self) -> bool;
 
-    /// What may be given to the device: a portion, or less. `first` is for a round that has written
-    /// nothing: if none has for as long as a page may wait, there is room, whatever others write.
+    /// How much the device may get: a portion, or less. `first` is true while the round has written
+    /// nothing. Such a round has room even if the device is busy, if no round was served for as
+    /// long as a page may wait.
     fn room(&mut self, first: bool) -> Room;
 }
 
-/// What a round is for, by what it may do.
+/// What the round may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// The flusher has nothing else to do, or what it does may wait.
+    /// The flusher has no other work, or its work may wait: the round keeps pace with the device.
     Alone,
-    /// The same, and the writers let pages gather: it goes as the device does.
-    Paced {
-        /// In how many milliseconds there is to be another round for what makes up no whole request
-        /// of an inode that has one. Zero if all is to be written.
-        rest_ms: u32,
-    },
-    /// Others wait already: a work is next, the flusher is a rescuer, or works for `sync()`.
+    /// Other work waits: a work item is next, the flusher is a rescuer, or works for `sync()`.
     Beside,
 }
 
-/// What else the flusher does when it is asked whether a kick is to be served.
+/// What else the flusher does when it checks for a kick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum During {
-    /// Work that nobody waits for, or for little.
+    /// Work for which no task waits, or only a short time.
     OtherWork,
-    /// Work for `sync()` or its like.
+    /// Work for `sync()` or the like.
     Sync,
-    /// It is about to begin a work, or is a rescuer.
+    /// The flusher is about to begin a work item, or is a rescuer.
     NextWork,
 }
 
-impl Purpose {
-    /// The same for writers that let pages gather.
-    pub fn paced(self, rest_ms: u32) -> Self {
-        match self {
-            Self::Alone => Self::Paced { rest_ms },
-            Self::Paced { .. } | Self::Beside => self,
-        }
-    }
-}
-
 impl During {
-    /// What a round may do now, if there is to be one. The last one has ended `rested_ms` ago.
+    /// What a round may do now, or None if no round may run. The last round ended `rested_ms` ago.
     #[inline(always)]
     pub fn purpose(self, rested_ms: u64) -> Option<Purpose> {
         match self {
@@ -238,49 +208,11 @@ impl During {
     }
 }
 
-/// How much of an inode is written at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunk {
-    /// Pages that are written at most.
-    pub pages: i64,
-    /// Pages that are left until others have come to them.
-    pub rest: i64,
-}
-
-/// How much is written of an inode that has `dirty` pages: `most`; or, if there is a request of
-/// `request` pages, and all of them would leave less than one behind, whole requests.
-///
-/// No more of the dirty pages need be counted than `most` and a request.
-pub fn chunk(most: i64, dirty: i64, request: i64) -> Chunk {
-    let at_once = dirty.min(most);
-    if 0 < request && request <= at_once {
-        let pages = at_once - at_once % request;
-        let rest = dirty.saturating_sub(pages);
-        if (1..request).contains(&rest) {
-            return Chunk { pages, rest };
-        }
-    }
-    Chunk {
-        pages: most,
-        rest: 0,
-    }
-}
-
-/// How many of the `rest` pages behind a chunk were kept, of which `unwritten` were not written.
-/// None unless all of it was; less where a folio went beyond it.
-pub fn kept(rest: i64, unwritten: i64) -> i64 {
-    if unwritten > 0 {
-        0
-    } else {
-        rest.saturating_add(unwritten).max(0)
-    }
-}
-
-/// What [`queue`] has found.
+/// The result of [`queue`].
 struct Queued {
-    /// Something is to be written.
+    /// An inode is queued.
     some: bool,
-    /// There may be more than was looked at.
+    /// There may be more inodes.
     more: bool,
 }
 
@@ -300,27 +232,22 @@ fn queue(lists: &mut impl Lists) -> Queued {
     Queued { some, more: true }
 }
 
-/// Writes `budget` pages of the inodes that have dirty dropbehind pages: the exact count when the
-/// round begins, so that a writer who goes on does not keep the flusher.
+/// Writes `budget` pages of the inodes that have dirty dropbehind pages. The budget is the exact
+/// count when the round begins, so that a writer that continues does not keep the flusher.
 ///
-/// With a budget of nothing it only releases inodes that have nothing to be written.
+/// A round without a budget only releases inodes that have no dirty dropbehind folio.
 pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ended {
     let mut left = budget.max(0);
     let mut ended = Ended {
         pages: 0,
-        kept: 0,
         again_ms: None,
         progress: false,
     };
     let mut fruitless = 0;
     let mut passes = 0;
-    let rest_ms = match purpose {
-        Purpose::Paced { rest_ms } => rest_ms,
-        Purpose::Alone | Purpose::Beside => 0,
-    };
     loop {
         let mut portion = F::PORTION;
-        if left > 0 && matches!(purpose, Purpose::Paced { .. }) {
+        if left > 0 && purpose == Purpose::Alone {
             match flusher.room(ended.pages == 0) {
                 Room::Pages(pages) => portion = pages,
                 Room::Busy(milliseconds) => {
@@ -345,18 +272,12 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
                     } else {
                         i64::MAX
                     },
-                    whole: rest_ms > 0,
                 });
-                let done = written.pages.saturating_add(written.kept);
                 ended.pages = ended.pages.saturating_add(written.pages);
-                ended.kept = ended.kept.saturating_add(written.kept);
-                left = left.saturating_sub(done);
-                if written.kept > 0 {
-                    ended.again_ms = Some(rest_ms);
-                }
+                left = left.saturating_sub(written.pages);
                 progress = written.progress;
-                // Where the portion is used up an inode may have more.
-                passes += usize::from(written.all && !queued.more && done < pages);
+                // If the portion is used up, an inode may have more.
+                passes += usize::from(written.all && !queued.more && written.pages < pages);
             }
         }
         lists.unqueue();

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Folios that leave the page cache together.
+//! Folios that leave the page cache in one batch.
 //!
-//! Alone, each takes two locks to leave it, and others to be freed. So a task that ends the folios
-//! of one bio, or takes [`MOST`] that interrupts have left to it, gathers those that are to be
-//! dropped, locked, and drops them at once: as soon as there are [`MOST`], as the next one does not
-//! go on where the last one ended ([`Row`]), and at the end of the bio, or of so many, at the
-//! latest. Nobody waits for a lock for longer than that takes.
+//! A single folio takes two locks to leave, and more to be freed. So a task that ends the folios of
+//! one bio, or drops [`MOST`] that interrupts have left, locks and gathers the folios to be
+//! dropped. It drops the batch when there are [`MOST`], when the next folio does not follow the
+//! last ([`Row`]), and at the latest at the end of the bio or of these folios. A waiter for a lock
+//! waits no longer than that.
 //!
-//! Much may happen to a folio while it waits. It goes if it still [`may`](Seen::may_go) when the
-//! lock of its page cache is held, under which lookups take dropbehind from a folio, and whoever
-//! makes it dirty does that: who finds it before keeps it, who looks for it after finds nothing.
+//! A folio may change while it waits. It is dropped if it still [`may`](Seen::may_go) when the lock
+//! of its page cache is held. Under that lock a lookup clears dropbehind, and a writer makes a
+//! dropbehind folio dirty: a lookup before keeps the folio, and a lookup after finds nothing.
 
 use core::ops::Range;
 
-/// How many folios are gathered.
+/// How many folios are gathered at most.
 pub const MOST: usize = 31;
 
-/// By how much a folio may begin behind the end of the last one: as many entries are passed while
-/// the lock is held.
+/// The largest gap between the end of a folio and the next folio: the walk passes as many entries
+/// while it holds the lock.
 pub const GAP: i64 = 16 << 12;
 
-/// How large a folio is at most that is gathered. The locks are little beside what it takes to free
-/// a larger one, and C's function that frees several takes longer for each page.
+/// The largest size of a gathered folio. To free a larger folio costs much more than the locks, and
+/// C's function that frees several takes longer for each page.
 pub const LARGE: usize = 16 << 12;
 
-/// Whether the folios of a bio are to be gathered, of which the first has `size` bytes, and whose
-/// `nr_pieces` pieces of memory begin with one of `bytes`. A folio that is alone is not: one piece
-/// is all that it has of the bio.
+/// Whether the folios of a bio are to be gathered. Its first folio has `size` bytes; its
+/// `nr_pieces` pieces of memory begin with one of `bytes`. A single folio, which has only one piece
+/// of the bio, is not gathered.
 #[inline(always)]
 pub fn is_worth_it(size: usize, nr_pieces: usize, bytes: usize) -> bool {
     size <= LARGE && (nr_pieces > 1 || bytes > size)
 }
 
-/// What the folios that are gathered have in common: their page cache, and that each begins where
-/// the one before has ended, or a little later. C walks from the first to the last.
+/// What gathered folios have in common: their page cache, and that each begins at the end of the
+/// previous folio or a little later. C walks from the first to the last.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Row {
@@ -43,8 +43,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Adds a folio of the page cache `cache` that has `bytes` of its file. Returns false if it has
-    /// to begin another row, and the `nr` folios of this one must be dropped first.
+    /// Adds a folio of the page cache `cache` that has `bytes` of its file. Returns false if the
+    /// folio begins another row: the `nr` folios of this row must be dropped first.
     #[inline(always)]
     pub fn add(&mut self, nr: usize, cache: usize, bytes: Range<i64>) -> bool {
         let gap = bytes.start.wrapping_sub(self.end);
@@ -57,7 +57,7 @@ impl Row {
     }
 }
 
-/// What is seen of a folio at one moment.
+/// The state of a folio at one moment.
 ///
 /// # Examples
 ///
@@ -66,30 +66,30 @@ impl Row {
 ///
 /// let clean = Seen { dropbehind: true, dirty: false, writeback: false };
 /// assert!(clean.may_go());
-/// // Somebody has written to it again while it waited for others.
+/// // A writer has made it dirty again while it waited.
 /// assert!(!Seen { dirty: true, ..clean }.may_go());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// It is to leave the page cache once it is clean (`PG_dropbehind`).
+    /// The folio leaves the page cache once it is clean (`PG_dropbehind`).
     pub dropbehind: bool,
-    /// It has data that its device does not have (`PG_dirty`).
+    /// The folio has data that its device does not have (`PG_dirty`).
     pub dirty: bool,
-    /// It is on its way to its device (`PG_writeback`).
+    /// The folio is under writeback (`PG_writeback`).
     pub writeback: bool,
 }
 
 impl Seen {
-    /// Whether it is to be dropped now. One that is dirty or under writeback is dropped at the end
-    /// of that.
+    /// Whether the folio is to be dropped now. A folio that is dirty or under writeback is dropped
+    /// at the end of that.
     #[inline(always)]
     pub fn may_go(self) -> bool {
         self.dropbehind && !self.dirty && !self.writeback
     }
 }
 
-/// Moves the items of which `goes` says no behind the others, asking once for each. Returns how
-/// many are in front, which stay in order.
+/// Moves the items for which `goes` returns false behind the others, with one call for each.
+/// Returns how many are in front; these stay in order.
 #[inline(always)]
 pub fn to_front<T>(items: &mut [T], mut goes: impl FnMut(&mut T) -> bool) -> usize {
     let mut front = 0;

@@ -3,14 +3,14 @@
 
 Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "command", "jobs", "needs", "keep",
-"policy", "memory_max", "touched", "sysctls", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device",
+"memory_max", "touched", "sysctls", "counts"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
 has defaults for them. Instead of a device there may be a "drive", {"megabytes",
 "nanoseconds", "depth", "kilobytes"}, which is made in memory; "delay" is SECONDS to wait before each step.
-On real hardware there is "machine" besides, {"seconds": of one load at most,
-"policy": for all steps, or ""}, and either a "directory", which exists, on
-whatever file system, or a "device", which is written over; nothing else is
-touched then, and what this kernel does not have is left out.
+On real hardware there is "machine" besides, {"seconds": of one load at most},
+and either a "directory", which exists, on whatever file system, or a "device",
+which is written over; nothing else is touched then, and what this kernel does
+not have is left out.
 
 What happened goes to stdout, a JSON object a line: one "guest", one "step" or
 "refused" for each step, one "end". A "refused" line without a scenario says why
@@ -19,18 +19,16 @@ there is no result at all. The status is 1 when something was refused.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from . import drive
 from .kernel import DEBUGFS, Refused, available, has_core, read, say
-from .load import FIO_SECONDS, choose_policy, run_step
+from .load import FIO_SECONDS, run_step
 from .nfs import Nfs
 from .place import Disk, Folder, Place
 from .rounds import Rounds
@@ -84,20 +82,6 @@ def place_of(plan: dict[str, Any]) -> Place:
     return Place(device, plan["file_system"], directory)
 
 
-@contextlib.contextmanager
-def policy(name: str) -> Iterator[None]:
-    """A policy for a while, on a machine that is not booted anew for the next one."""
-    if not name:
-        yield
-        return
-    before = read(f"{DEBUGFS}/policy")
-    try:
-        choose_policy(name)
-        yield
-    finally:
-        choose_policy(before)
-
-
 def run(plan: dict[str, Any]) -> bool:
     """Do what the plan says; was every step done?"""
     machine = plan.get("machine", {})
@@ -109,7 +93,7 @@ def run(plan: dict[str, Any]) -> bool:
     # Tracing belongs to whoever runs a machine; only a guest's is ours.
     rounds, whole = None if machine else Rounds(), True
     seconds = machine.get("seconds", FIO_SECONDS)
-    with place_of(plan) as place, policy(machine.get("policy", "")):
+    with place_of(plan) as place:
         for step in plan["steps"]:
             try:
                 time.sleep(plan.get("delay", 0))

@@ -17,7 +17,7 @@ from typing import Any
 from .counts import Counts
 from .durable import Durable
 from .group import MemoryGroup
-from .kernel import DEBUGFS, Refused, available, counter_now, pages_migrated, read, say, write
+from .kernel import Refused, available, counter_now, pages_migrated, read, say, write
 from .pages import cached_pages
 from .place import Place
 from .rounds import Rounds
@@ -32,18 +32,6 @@ FIO = ["fio", "--output-format=json+", "--eta=never", JOB]
 CHUNK = 1 << 20
 DROPPED_S = 0.1
 """After which what is to be dropped is, for a task does that after the writeback."""
-
-
-def choose_policy(name: str) -> None:
-    """Have the Rust core write back in another way than by a kick."""
-    path = f"{DEBUGFS}/policy"
-    try:
-        write(path, name)
-        active = read(path)
-    except OSError as error:
-        raise Refused(f"this kernel does not take the policy {name}: {error}") from None
-    if active != name:
-        raise Refused(f"the policy is {active}, not {name}")
 
 
 def execute(
@@ -129,8 +117,6 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     environment = {**os.environ, **step["environment"], **place.environment}
     command = step["command"] or FIO
     bdi = place.bdi
-    if step["policy"]:
-        choose_policy(step["policy"])
     lay_out(step, place.behind, {**environment, **place.behind.environment}, seconds)
     place.begin_cold()
     place.use(step["mode"])
@@ -175,7 +161,6 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         mode=step["mode"],
         command=done.args,
         environment=step["environment"],
-        policy=step["policy"],
         status=done.returncode,
         fio=done.stdout,
         sync_began_ms=round(durable.began_ms, 3),

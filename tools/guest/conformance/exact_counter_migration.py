@@ -8,7 +8,7 @@ import array
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, core, file_system, left_alone, migrated, opened, write_dontcache
+from lib.dontcache import MIB, PAGE, core, file_system, held, migrated, opened, write_dontcache
 from lib.exactness import exact, told
 from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
 
@@ -54,7 +54,7 @@ def migration() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
         before, own = migrated(), 0
-        with file_system(kind) as root, left_alone():
+        with file_system(kind) as root, held():
             with opened(root / "file") as fd, opened(root / "between") as between:
                 for piece in PIECES:
                     dirty(fd, between, piece)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from lib.dontcache import PAGE, file_system, flusher_held, left_alone, opened
+from lib.dontcache import PAGE, file_system, flusher_held, held, opened
 from lib.exactness import PIECE, SIZE, dirty, exact, told
 from lib.row import NOTHING, Verdict, held_counter, main, synced_counter, tried
 from lib.walk import folio_pages
@@ -21,7 +21,7 @@ def split() -> Verdict:
         # What is not on the drive yet would be written before it is cut off.
         dirty(fd)
         os.fsync(fd)
-        with left_alone(), flusher_held():
+        with held(), flusher_held():
             dirty(fd)
             before = held_counter()
             whole = folio_pages(fd, 0)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from lib.dontcache import NVME, core, file_system, flusher_held, left_alone, opened
+from lib.dontcache import NVME, core, file_system, flusher_held, held, opened
 from lib.exactness import dirty, exact, told
 from lib.row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
 
@@ -12,7 +12,7 @@ from lib.row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_
 def unmount() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
-        with file_system(kind) as root, left_alone(), flusher_held():
+        with file_system(kind) as root, held(), flusher_held():
             for name in ("stays", "goes"):
                 with opened(root / name) as fd:
                     dirty(fd)

@@ -23,7 +23,7 @@ MIB = 1 << 20
 NVME = os.environ["NVME"]
 MOUNT = Path("/tmp/mnt")
 DEBUGFS = Path("/sys/kernel/debug/rust_writeback")
-POLICY = DEBUGFS / "policy"
+HOLD = DEBUGFS / "hold"
 PERIODIC = Path("/proc/sys/vm/dirty_writeback_centisecs")
 TRACEFS = Path("/sys/kernel/tracing")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -217,22 +217,16 @@ def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
 
 
 @contextlib.contextmanager
-def policy(name: str) -> Iterator[None]:
-    """This policy while the body runs, and no periodic writeback beside it."""
-    before, period = POLICY.read_text(), PERIODIC.read_text()
+def held() -> Iterator[None]:
+    """No writer asks for a round while the body runs, and there is no periodic writeback: pages stay dirty."""
+    period = PERIODIC.read_text()
     try:
         PERIODIC.write_text("0")
-        POLICY.write_text(name)
-        assert POLICY.read_text() == f"{name}\n"
+        HOLD.write_text("1")
         yield
     finally:
-        POLICY.write_text(before)
+        HOLD.write_text("0")
         PERIODIC.write_text(period)
-
-
-def left_alone() -> contextlib.AbstractContextManager[None]:
-    """Pages stay dirty while the body runs, if the core has a policy for that."""
-    return policy("none") if core() == "rust" else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Callable
 from pathlib import Path
 
-from lib.dontcache import MIB, core, file_system, flusher_held, left_alone, opened, write_dontcache
+from lib.dontcache import MIB, core, file_system, flusher_held, held, opened, write_dontcache
 from lib.row import KIB, NOTHING, Verdict, held_counter, synced_counter, tried
 
 SIZE = 4 * MIB
@@ -46,14 +46,13 @@ def exact(reading: tuple[int, int]) -> bool:
 def exact_after(what: str, subject: Callable[[int, Path], None]) -> Verdict:
     """The counter once the subject has happened to a file whose pages are dirty, and after a sync.
 
-    The flusher is held back meanwhile, and nobody is kicked if the core has a policy for that, for the
-    subject may sleep: so the pages are dirty when it happens, some are afterwards, and the counter is
-    read at a quiet moment.
+    The flusher is held back meanwhile, and nobody kicks it, for the subject may sleep: so the pages are
+    dirty when it happens, some are afterwards, and the counter is read at a quiet moment.
     """
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
         with file_system(kind) as root, opened(root / "file") as fd:
-            with left_alone(), flusher_held():
+            with held(), flusher_held():
                 dirty(fd)
                 before = held_counter()
                 subject(fd, root / "file")

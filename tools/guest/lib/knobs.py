@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from lib.dontcache import DEBUGFS, MIB
+from lib.dontcache import MIB
 
 VM = Path("/proc/sys/vm")
 
@@ -49,12 +49,3 @@ def never_periodic() -> contextlib.AbstractContextManager[None]:
 def never_many() -> contextlib.AbstractContextManager[None]:
     """Nothing is written because there is much of it: the limits are above all that a row writes."""
     return knobs(dirty_bytes=1536 * MIB, dirty_background_bytes=1024 * MIB)
-
-
-@contextlib.contextmanager
-def adaptive(**bounds: int) -> Iterator[None]:
-    """Sets these bounds of the adaptive policy, in this order: none may come to be on the wrong side of another."""
-    with contextlib.ExitStack() as stack:
-        for name, value in bounds.items():
-            stack.enter_context(setting(DEBUGFS / "adaptive" / name, value))
-        yield

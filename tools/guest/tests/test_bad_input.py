@@ -12,39 +12,35 @@ import mmap
 import os
 import random
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lib import ktap
-from lib.dontcache import DEBUGFS, PAGE, core, file_system, opened
+from lib.dontcache import DEBUGFS, PAGE, file_system, opened
 from lib.walk import address_of, beside
 
 PARAMETERS = Path("/sys/module/rust_writeback/parameters")
 NOBODY = 65534
-SECONDS = 5
-WRITERS = 16
 
-NAMES = "adaptive|kick|inline|rate-limited|none"
 NUMBER = r"(0|[1-9]\d{0,13})"
 """No kernel pointer has so few digits, in whatever base."""
 SHOWN = {
     "core": r"(rust|c)\n",
-    "policy": rf"({NAMES})\n",
+    "hold": r"[01]\n",
     "dontcache_dirty": rf"((\d+:\d+|[a-z0-9]+-\d+) {NUMBER} {NUMBER}\n)+",
     "micro": rf"([a-z_]+ -?{NUMBER}\n)+",
     "micro_bios": rf"([a-z_0-9]+ -?{NUMBER}\n)+",
 }
 MODES = {
     "core": 0o400,
-    "policy": 0o600,
+    "hold": 0o600,
     "dontcache_dirty": 0o400,
     "micro": 0o600,
     "micro_bios": 0o400,
     "micro_drop": 0o600,
 }
 READ_ONLY = tuple(name for name, mode in MODES.items() if mode == 0o400)
-STILL = ("core", "policy", "dontcache_dirty")
+STILL = ("core", "hold", "dontcache_dirty")
 """What shows the same twice as long as nobody writes."""
 
 BINARY = random.Random(7).randbytes(PAGE)
@@ -59,17 +55,6 @@ ANYWHERE = {
     "binary": BINARY,
     "short binary": b"\xff\xfe\x80\x01",
     "format": b"%p %s %n",
-}
-POLICY = {
-    "NUL first": b"\0inline",
-    "NUL between": b"inline\0junk",
-    "NUL last": b"inline\0",
-    "NULs": b"inline" + bytes(20),
-    "long": b"inline" + b" " * PAGE,
-    "two lines": b"inline\nnone\n",
-    "cut off": b"inlin",
-    "upper case": b"INLINE",
-    "high bit": bytes(byte | 0x80 for byte in b"inline"),
 }
 DESCRIPTORS = {
     b"1.5": errno.EINVAL,
@@ -118,11 +103,6 @@ def write(name: str, data: bytes) -> None:
     assert written == len(data), f"{name} took {written} of {len(data)} bytes"
 
 
-def no_policy() -> str:
-    """The error for what is no policy. With the C core there is no choice."""
-    return "EINVAL" if core() == "rust" else "ENOTSUP"
-
-
 @contextlib.contextmanager
 def unchanged() -> Iterator[None]:
     """What the files show is the same before and after."""
@@ -148,6 +128,8 @@ def they_show_what_is_documented() -> None:
         assert re.fullmatch(SHOWN[name], whole), f"{name} shows {whole!r}"
         for piece in (1, 7, 64 * 1024):
             assert show(name, piece) == whole, f"{name} shows something else in pieces of {piece}"
+        if name == "hold":
+            continue  # It has no offset.
         with opened(DEBUGFS / name, os.O_RDONLY) as fd:
             parts = (os.pread(fd, 3, 1), os.pread(fd, 1, len(whole)), os.pread(fd, 1, 1 << 40))
         assert parts == (whole[1:4].encode(), b"", b""), f"{name} has {parts} at offsets"
@@ -178,8 +160,7 @@ def others_are_kept_out() -> None:
             for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):
                 got = error_of(functools.partial(os.open, name, flags, dir_fd=folder))
                 assert got == "EACCES", f"opening {name} with {flags} gave {got}"
-        for name in ("core", "policy"):
-            assert error_of(functools.partial(os.open, PARAMETERS / name, os.O_WRONLY)) == "EACCES"
+        assert error_of(functools.partial(os.open, PARAMETERS / "core", os.O_WRONLY)) == "EACCES"
 
     names = files()
     with unchanged(), opened(DEBUGFS, os.O_RDONLY | os.O_DIRECTORY) as folder:
@@ -187,20 +168,17 @@ def others_are_kept_out() -> None:
             pass
 
 
-def no_policy_is_taken() -> None:
-    """And the one that was chosen stays, whichever it is."""
-    chosen = NAMES.split("|") if core() == "rust" else ["kick"]
+def only_a_switch_is_taken() -> None:
+    """The switch stays where it was, whichever way that is."""
     try:
-        for name in chosen:
-            if core() == "rust":
-                write("policy", name.encode())
-            for what, data in (ANYWHERE | POLICY).items():
+        for on in (b"1", b"0"):
+            write("hold", on)
+            for what, data in (ANYWHERE | {"two": b"2", "minus one": b"-1"}).items():
                 with unchanged():
-                    got = error_of(lambda: write("policy", data))
-                assert got == no_policy(), f"{what} gave {got} under {name}"
+                    got = error_of(lambda: write("hold", data))
+                assert got == "EINVAL" or not data, f"{what} gave {got}"
     finally:
-        if core() == "rust":
-            write("policy", b"adaptive")
+        write("hold", b"0")
 
 
 def no_descriptor_is_taken() -> None:
@@ -229,11 +207,10 @@ def what_is_read_is_not_written() -> None:
                 with unchanged():
                     got = error_of(lambda: write(name, data))
                 assert got == "EINVAL", f"{what} to {name} gave {got}"
-    for name in ("core", "policy"):
-        path = PARAMETERS / name
-        assert path.stat().st_mode & 0o7777 == 0o444, f"{name} has mode {path.stat().st_mode:o}"
-        assert path.read_text() == show(name), f"the parameter {name} differs from the file"
-        assert error_of(lambda: os.open(path, os.O_WRONLY)) == "EACCES", f"the parameter {name} can be written"
+    path = PARAMETERS / "core"
+    assert path.stat().st_mode & 0o7777 == 0o444, f"the parameter has mode {path.stat().st_mode:o}"
+    assert path.read_text() == show("core"), "the parameter differs from the file"
+    assert error_of(lambda: os.open(path, os.O_WRONLY)) == "EACCES", "the parameter can be written"
 
 
 def no_offset_helps() -> None:
@@ -241,11 +218,12 @@ def no_offset_helps() -> None:
     for name in files():
         with unchanged(), opened(DEBUGFS / name, os.O_RDWR) as fd:
             for offset in (-1, -PAGE, -(1 << 63)):
+                # A switch has no offset at all.
+                wrong = ("ESPIPE", "EINVAL") if name == "hold" else ("EINVAL",)
                 for call in (lambda: os.pread(fd, 8, offset), lambda: os.pwrite(fd, b"inline", offset)):
-                    assert error_of(call) == "EINVAL", f"{name} at {offset}"
-                assert error_of(lambda: os.lseek(fd, offset, os.SEEK_SET)) == "EINVAL", f"{name} to {offset}"
+                    assert error_of(call) in wrong, f"{name} at {offset}"
+                assert error_of(lambda: os.lseek(fd, offset, os.SEEK_SET)) in wrong, f"{name} to {offset}"
             for offset in (1, 1 << 40, (1 << 63) - 1):
-                # A name is written at once, from its first byte.
                 got = error_of(lambda: os.pwrite(fd, b"inline", offset))
                 assert got in ("ESPIPE", "EINVAL"), f"{name} at {offset} gave {got}"
 
@@ -263,7 +241,7 @@ def no_pointer_is_followed() -> None:
             "a page without access": address_of(mapping) + PAGE,
             "the end of a page": address_of(mapping) + PAGE - 4,
         }
-        for name in ("policy", "core", "dontcache_dirty"):
+        for name in ("hold", "core", "dontcache_dirty"):
             for what, pointer in nowhere.items():
                 with unchanged(), opened(DEBUGFS / name, os.O_RDWR) as fd:
                     # Across the end, a read may give what fits before it.
@@ -272,42 +250,9 @@ def no_pointer_is_followed() -> None:
                     assert got > 0 or ctypes.get_errno() == errno.EFAULT, f"{name} into {what}: {ctypes.get_errno()}"
                     assert _libc.write(fd, pointer, 8) == -1, f"{name} took 8 bytes from {what}"
                     told = errno.errorcode[ctypes.get_errno()]
-                    assert told in ("EFAULT", "EINVAL", no_policy()), f"{name} from {what}: {told}"
-                    if name == "policy" and core() == "rust":
+                    assert told in ("EFAULT", "EINVAL"), f"{name} from {what}: {told}"
+                    if name == "hold":
                         assert told == "EFAULT", f"{name} from {what}: {told}"
-
-
-def write_anything(seed: int) -> None:
-    """Names and garbage in turn; each is taken or refused as it deserves."""
-    noise = random.Random(seed)
-    names = [name.encode() for name in NAMES.split("|")]
-    garbage = [*ANYWHERE.values(), *POLICY.values()]
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        bad = noise.choice(garbage)
-        got = error_of(lambda: write("policy", bad))
-        assert got == no_policy(), f"{bad[:20]!r} gave {got}"
-        got = error_of(functools.partial(write, "policy", noise.choice(names)))
-        assert got == ("no error" if core() == "rust" else "ENOTSUP"), f"a policy gave {got}"
-
-
-def many_at_once() -> None:
-    """Whoever reads meanwhile sees one policy, whole."""
-    seen = set()
-    try:
-        with contextlib.ExitStack() as stack:
-            for seed in range(WRITERS):
-                stack.enter_context(beside(functools.partial(write_anything, seed)))
-            end = time.monotonic() + SECONDS
-            while time.monotonic() < end:
-                text = show("policy")
-                assert re.fullmatch(SHOWN["policy"], text), f"the policy is {text!r}"
-                seen.add(text.strip())
-    finally:
-        if core() == "rust":
-            write("policy", b"adaptive")
-    expected = set(NAMES.split("|")) if core() == "rust" else {"kick"}
-    assert seen == expected, f"only {sorted(seen)} were seen"
 
 
 CASES = (
@@ -315,12 +260,11 @@ CASES = (
     they_show_what_is_documented,
     measurements_show_what_is_documented,
     others_are_kept_out,
-    no_policy_is_taken,
+    only_a_switch_is_taken,
     no_descriptor_is_taken,
     what_is_read_is_not_written,
     no_offset_helps,
     no_pointer_is_followed,
-    many_at_once,
 )
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from lib.dontcache import (
     events,
     file_system,
     forked,
-    left_alone,
+    held,
     opened,
     run,
     until,
@@ -243,7 +243,7 @@ def one_round(kind: str, other: str, groups: list[Path]) -> None:
             finally:
                 progress.stop()
         # Pages are left to be counted, where they can be.
-        with left_alone():
+        with held():
             with opened(MOUNT / "quiet") as fd:
                 write_dontcache(fd, 0, NOISE[:MIB])
             quiet = settled()

@@ -79,7 +79,7 @@ class Machine:
     def plan(self, boot: Boot) -> dict[str, Any]:
         """What the guest is to do."""
         plan = {
-            "steps": [step.plan(boot.variant) for step in boot.steps],
+            "steps": [step.plan() for step in boot.steps],
             "interval": self.interval,
             "file_system": boot.place,
         }

@@ -36,7 +36,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="bench", description=__doc__, allow_abbrev=False)
     profiles = ", ".join(drives.PROFILES)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
-    parser.add_argument("--variants", default="c,rust", help="what is compared with the first (default: %(default)s)")
+    parser.add_argument("--variants", default="c,rust", help="cores, the base of the ratios first (default: %(default)s)")
     parser.add_argument("--pairs", type=int, help="boots of each variant (default: 10; 1 with --sim)")
     parser.add_argument("--drive", help=f"all loads on this drive: {profiles}, or limits like bps=1G,iops=600")
     parser.add_argument("--mem", help="memory of the guest (default: as each load says)")

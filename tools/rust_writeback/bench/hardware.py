@@ -3,8 +3,8 @@
 
 A round runs every load once; which mode comes first alternates. The kernel has one
 core, chosen when it was booted, or none of ours at all, so that the modes are what is
-compared; with the Rust core its policies can be. Nothing is written but a folder that was made for this, or a
-device that was given away.
+compared. Nothing is written but a folder that was made for this, or a device that was
+given away.
 """
 
 from __future__ import annotations
@@ -89,7 +89,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="bench-target", description=__doc__, allow_abbrev=False)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
     parser.add_argument("--place", choices=[catalogue.NFS], help="through an NFS server of this machine, as root")
-    parser.add_argument("--variants", help="with the Rust core: policies to compare, such as rust,rust-inline")
     parser.add_argument("--pairs", type=int, default=10, help="rounds (default: %(default)s)")
     parser.add_argument("--size", default=str(FACTOR), help="times the job files' sizes (default: %(default)s)")
     parser.add_argument("--destructive", nargs="?", const="1", metavar="1", help="write over a block device")
@@ -103,20 +102,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise Failure(f"SIZE={options.size} is not a factor; give 1, 2, ..., which multiplies the job files' sizes", 2)
     options.size = int(options.size)
     return options
-
-
-def choose(text: str | None, core: str) -> list[contenders.Variant]:
-    """What this kernel can vary."""
-    if not text:
-        return [contenders.Variant(core or contenders.KERNEL)]
-    chosen = contenders.parse(text)
-    if any(variant.core != core for variant in chosen):
-        runs = f"the {contenders.title(core)} core" if core else "none of our cores"
-        raise Failure(f"--variants {text}: this kernel runs {runs}, another one takes a boot; leave the option out", 2)
-    if not os.access(target.DEBUGFS / "policy", os.W_OK):
-        file = target.DEBUGFS / "policy"
-        raise Failure(f"--variants {text}: {file} cannot be written; run as root, on a kernel that has it", 2)
-    return chosen
 
 
 def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[catalogue.Load], list[str]]:
@@ -152,7 +137,8 @@ class Hardware:
 
     where: Target
     loads: list[catalogue.Load]
-    compared: list[contenders.Variant]
+    variant: contenders.Variant
+    """the kernel that runs; another one takes a boot"""
     pairs: int
     factor: int
     left_out: list[str] = field(default_factory=list)
@@ -162,42 +148,34 @@ class Hardware:
     given_up: set[str] = field(default_factory=set)
     """loads that could not be measured once"""
 
-    @property
-    def by_mode(self) -> bool:
-        """Are modes compared, because nothing else varies?"""
-        return len(self.compared) == 1
-
     def shown(self) -> list[results.Measurement]:
-        """The measurements as the tables have them: what is compared is the variant."""
-        if not self.by_mode:
-            return self.ordered()
+        """The measurements as the tables have them: the modes, which are compared, are the variants."""
         return [replace(m, variant=m.mode, mode=contenders.KERNEL) for m in self.ordered()]
 
     def seconds(self, rate: float) -> float:
         """How long a round may take."""
         took = (max(load.moved / rate, load.scenario.paced_seconds) for load in self.loads)
         grace = boots.GRACE_SECONDS if self.where.place == catalogue.NFS else 0
-        return len(self.compared) * (grace + SETTLE_SECONDS * len(self.loads) + sum(took))
+        return grace + SETTLE_SECONDS * len(self.loads) + sum(took)
 
     def written(self) -> int:
         """The bytes that a round writes, files to be read among them."""
-        return len(self.compared) * sum(load.scenario.at_most_written for load in self.loads)
+        return sum(load.scenario.at_most_written for load in self.loads)
 
     def ordered(self) -> list[results.Measurement]:
         """The measurements in the catalogue's order."""
-        return results.in_order(self.measurements, self.loads, self.compared)
+        return results.in_order(self.measurements, self.loads, [self.variant])
 
     def run(self, kept: journal.Journal) -> None:
-        """Round after round; which variant and which mode is first alternates."""
-        total = self.pairs * len(self.compared) * (len(self.loads) + 2)
+        """Round after round; which mode is first alternates."""
+        total = self.pairs * (len(self.loads) + 2)
         with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
             for number in range(1, self.pairs + 1):
                 left = [load for load in self.loads if load.name not in self.given_up]
                 if not left:
                     break
                 planned = results.plan(catalogue.in_turn(left, number))
-                for variant in self.compared if number % 2 else self.compared[::-1]:
-                    self._round(boots.Boot(number, variant, planned), kept, bar)
+                self._round(boots.Boot(number, self.variant, planned), kept, bar)
 
     def _round(self, one: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
         if kept.has(one):
@@ -220,11 +198,10 @@ class Hardware:
 
     def _plan(self, one: boots.Boot) -> dict[str, Any]:
         """What the driver is to do."""
-        policy = "" if self.by_mode else one.variant.policy
         return {
-            "steps": [step.plan(one.variant) for step in one.steps],
+            "steps": [step.plan() for step in one.steps],
             "interval": INTERVAL,
-            "machine": {"seconds": SECONDS_OF_A_LOAD * self.factor, "policy": policy},
+            "machine": {"seconds": SECONDS_OF_A_LOAD * self.factor},
             **self.where.plan(),
         }
 
@@ -322,9 +299,9 @@ def main(arguments: list[str]) -> int:
     where = target.find(bool(options.destructive))
     if options.place:
         where = target.served(where)
-    compared = choose(options.variants, target.active_core())
+    variant = contenders.Variant(target.active_core() or contenders.KERNEL)
     loads, left_out = loads_of(where, options.only, options.size)
-    bench = Hardware(where, loads, compared, options.pairs, options.size, left_out)
+    bench = Hardware(where, loads, variant, options.pairs, options.size, left_out)
     if options.dry_run:
         announce(bench, ASSUMED_RATE)
         for line in (f"{load.name}: {load.scenario.title}, {load.moved / 1e6:.0f} MB" for load in loads):
@@ -356,7 +333,7 @@ def command(bench: Hardware, arguments: Sequence[str]) -> str:
 
 def fingerprint(bench: Hardware) -> str:
     """What two rounds must have in common to be of one benchmark."""
-    about = repr((bench.where, [variant.name for variant in bench.compared], bench.pairs))
+    about = repr((bench.where, bench.variant.name, bench.pairs))
     return steps.digest(about, " ".join(os.uname()), platform.node(), *map(repr, bench.loads), *journal.driver())
 
 

@@ -26,8 +26,7 @@ from .. import paths
 from ..check import lines
 from ..errors import Failure, run_main
 from ..steps import write_whole
-from . import contenders, micro, overwrite, plots, price_page
-from .contenders import Variant
+from . import micro, overwrite, plots, price_page
 
 FOLDER = paths.TOOLS / "results"
 README = paths.PROJECT / "README.md"
@@ -116,17 +115,6 @@ def _all_loads(file_system: str) -> tuple[Part, ...]:
 
 
 XFS, EXT4 = _all_loads("xfs"), _all_loads("ext4")
-
-POLICIES = (
-    Part(
-        "An NFS server",
-        paths.BUILD / "policies",
-        _bench(
-            "*/nfs",
-            more=f"--variants {','.join(Variant('rust', name).name for name in contenders.POLICIES)} --pairs 2 --report build/policies",
-        ),
-    ),
-)
 
 
 def code(project: Path = paths.PROJECT) -> str:
@@ -291,7 +279,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "load": lambda: campaigns("Under load, C beside Rust", LOAD),
     "xfs": lambda: campaigns("All loads on xfs, C beside Rust", XFS),
     "ext4": lambda: campaigns("All loads on ext4, C beside Rust", EXT4),
-    "policies": lambda: campaigns("The policies under load", POLICIES),
     "micro": instructions,
     "conformance": promises,
 }

@@ -28,10 +28,6 @@ from .summary import Compared, Group, MAIN, comparisons
 COLOURS = {
     "c": "#0072b2",
     "rust": "#d55e00",
-    "rust-inline": "#009e73",
-    "rust-kick": "#56b4e9",
-    "rust-rate-limited": "#cc79a7",
-    "rust-none": "#b09000",
     "kernel": "#444444",
     "buffered": "#0072b2",
     "dontcache": "#d55e00",

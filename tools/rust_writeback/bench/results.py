@@ -58,7 +58,7 @@ class Step:
         """What tells it from the others of a boot."""
         return self.load.scenario.name, self.load.mode
 
-    def plan(self, variant: Variant) -> dict[str, Any]:
+    def plan(self) -> dict[str, Any]:
         """What the guest must know."""
         return {
             "scenario": self.load.scenario.name,
@@ -69,7 +69,6 @@ class Step:
             "jobs": self.load.scenario.jobs,
             "needs": self.load.scenario.needs,
             "keep": self.keep,
-            "policy": variant.wanted_policy,
             "memory_max": self.load.memory_max,
             "touched": self.load.entry.touched,
             "sysctls": self.load.entry.sysctls,
@@ -284,14 +283,12 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
     samples = line["samples"]
     if not samples:
         raise refuse("nothing was sampled")
-    if line["policy"] != variant.wanted_policy:
-        raise refuse(f"the policy was {line['policy'] or 'the default'}")
     temporary = {name for section in scenario.sections if section.temporary for name in section.names}
     cached = {name: pages for name, pages in line["cached_after"]["by_file"].items() if name not in temporary}
     if len(cached) != scenario.files:
         raise refuse(f"{len(cached)} files of {scenario.files}")
     if _in_a_guest(line):
-        _prove(line, step, outcomes, variant, refuse)
+        _prove(line, step, outcomes, refuse)
     else:
         _prove_by_cache(line, step, outcomes, refuse)
     counts = _counts(line["counts"], refuse) if step.load.entry.counts else None
@@ -341,7 +338,7 @@ def _counted(line: Line) -> list[int]:
     return [*(int(row[COUNTED]) for row in line["samples"]), line["counter_at_end"][0], rounds["most_pages"]]
 
 
-def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], variant: Variant, refuse: Refuse) -> None:
+def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], refuse: Refuse) -> None:
     """A guest has a counter of its own, which moves for DONTCACHE writes and for nothing else."""
     scenario, mode = step.load.scenario, step.load.mode
     if not line["counter_before"]:
@@ -354,10 +351,9 @@ def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], variant: Va
     by_server = step.load.place == catalogue.NFS and mode == catalogue.SCALE
     if moved and not uncached and not by_server:
         raise refuse("the DONTCACHE counter moved without DONTCACHE")
-    # Without a kick, or where a client has each write synced, pages may be clean before a sample: then none must stay.
+    # Where a client has each write synced, pages may be clean before a sample: then none must stay.
     synced = step.load.place == catalogue.NFS and all(section.block <= SYNCED_BY_CLIENT for section in uncached)
-    quiet = bool(variant.wanted_policy) or synced
-    gone = quiet and line["cached_after"]["cache"] * PAGE < LEFT_BY_UNCACHED * scenario.written
+    gone = synced and line["cached_after"]["cache"] * PAGE < LEFT_BY_UNCACHED * scenario.written
     if not moved and not gone and any(not section.reads for section in uncached):
         raise refuse("the DONTCACHE counter never moved, so nothing proves DONTCACHE")
     if mode != catalogue.SCALE and all(section.reads for section in scenario.sections):

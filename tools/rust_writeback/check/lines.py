@@ -2,12 +2,14 @@
 """make lines: how much C and how much Rust each mechanism is, as a table for the README.
 
 Lines that are empty or comment alone do not count, nor do tests within a file. Each file of the overlay
-that is not for tests belongs to one mechanism; what several use is in a row of its own.
+that is not for tests belongs to one mechanism; what several use is in a row of its own. The files of the series' last
+patch, which is not for merging, do not count either.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import re
 import sys
 import tomllib
@@ -18,14 +20,15 @@ from ..errors import Failure, run_main
 
 MECHANISMS = {
     "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|rust_dirty_folio",
-    "kick and round": r"dontcache_list|fs/dontcache\.rs|kick|round|[_/]pace\.|policy|flush",
-    "walk": r"buffer_walk|buffer_head|block_range|buffer_index|write_begin",
-    "batch": r"bio|writeback/batch|cpu_work",
-    "drop": r"dropbehind|drop_batch|drop_queue|writeback/queue|leftovers|later|together|rust_tail|rust_drop",
-    "shared": r"debugfs|backing_dev|folio|inode|address_space|percpu|interrupts|irqflags|sched|writeback/mod|rust_writeback|rust_dontcache",
+    "kick and round": r"dontcache_list|fs/dontcache\.rs|kick|round|[_/]pace\.|flush",
+    "walk": r"buffer_walk|buffer_head|block_range|write_begin",
+    "bio": r"bio",
+    "drop": r"dropbehind|drop_batch|drop_queue|writeback/queue|leftovers|later|together|rust_drop",
+    "shared": r"backing_dev|folio|inode|address_space|percpu|interrupts|irqflags|sched|writeback/mod|rust_writeback|rust_dontcache",
 }
 """The first that is found in a file's name is its mechanism."""
 NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"
+"""Tests, configuration and documentation."""
 C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 RUST_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 RUST_TESTS = re.compile(r"^#\[cfg\(all\(test.*", re.MULTILINE | re.DOTALL)
@@ -49,6 +52,17 @@ def mechanism(name: str) -> str:
     raise Failure(f"{name} belongs to no mechanism; add it to MECHANISMS in {Path(__file__).name}")
 
 
+def not_for_merging(project: Path) -> list[str]:
+    """The files that the last patch of the series brings, as patterns."""
+    plan = tomllib.loads((project / "tools" / "series.toml").read_text())
+    last = plan["patch"][-1]
+    # Another patch behind it would silently take its place, and the table would be of other files.
+    if not last["subject"].startswith("not for merging"):
+        raise Failure(f"the last patch of series.toml is {last['subject']!r}; put the one that is not for merging there")
+    patterns: list[str] = last["files"]
+    return patterns
+
+
 def hooks(project: Path) -> int:
     """Lines that the wiring patches add to the kernel's C, its build files left out."""
     added = 0
@@ -65,9 +79,10 @@ def hooks(project: Path) -> int:
 def counted(project: Path = paths.PROJECT) -> dict[str, dict[str, int]]:
     """Lines by mechanism and language."""
     overlay = tomllib.loads((project / "tools" / "overlay.toml").read_text())
+    left_out = not_for_merging(project)
     table = {title: {"C": 0, "core": 0, "abstractions and edges": 0} for title in MECHANISMS}
     for name in overlay:
-        if re.search(NOT_COUNTED, name):
+        if re.search(NOT_COUNTED, name) or any(fnmatch.fnmatch(name, pattern) for pattern in left_out):
             continue
         kind = "C"
         if name.endswith(".rs"):

@@ -67,7 +67,7 @@ def elsewhere(variant: Variant) -> list[Stage]:
 REFERENCE = ("bad_input", "block_device", "buffer_walk", "dontcache_write")
 """The guest tests for the C core: of the bodies that our hooks stand in. CI has no time for all of them."""
 
-LOCKING = ("buffer_walk_races", "dontcache_devices", "writeback_policy")
+LOCKING = ("buffer_walk_races", "dontcache_devices", "dontcache_pace")
 """The guest tests in which most locks meet. All of them would take too long on that kernel for CI."""
 
 STAGES: list[Stage] = [

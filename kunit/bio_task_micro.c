@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the active writeback core takes to queue a bio that wants a task, and to
- * end it there, in TSC ticks. Where the TSC counts instructions, the figures
- * repeat to the digit.
+ * Cost of queueing a bio that asks for a task, and of ending it there, in TSC
+ * ticks on the active core. Where the TSC counts instructions, results repeat
+ * exactly.
  *
- * Reading debugfs rust_writeback/micro_bios measures, and gives a line an
+ * A read of debugfs rust_writeback/micro_bios measures, and returns a line per
  * operation.
  */
 #include <linux/bio.h>
@@ -14,7 +14,7 @@
 #include <linux/kernel_stat.h>
 #include <linux/math64.h>
 #include <linux/pagemap.h>
-#include <linux/rust_bio_batch.h>
+#include <linux/rust_bio_task.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -26,18 +26,18 @@
 #define ROUNDS		100
 #define STREAM		1000
 
-/* Long enough for all timers of a batch to be through. */
+/* All timers of a batch have expired by then. */
 #define A_WHILE		5
 
-/* A round begins that much later in a tick than the round before it. */
+/* Shift of the start of each round within a tick. */
 #define SHIFT_US	(USEC_PER_SEC / HZ / ROUNDS)
 
-/* Longer than any worker takes to get a CPU, however busy the host is. */
+/* Longer than a worker waits for a CPU, even on a busy host. */
 #define PATIENCE	(10 * HZ)
 
 /*
- * How often each bio was completed and has ended. None is completed again
- * before it has: with real-time tasks about, some end on another CPU.
+ * How often each bio has completed and ended. A bio is completed again only
+ * after it has ended: beside real-time tasks, some end on another CPU.
  */
 struct subjects {
 	struct bio		*bios[NR_BIOS];
@@ -45,7 +45,7 @@ struct subjects {
 	unsigned int		nr_ended[NR_BIOS];
 };
 
-/* Signed: on a busy host the difference of two may be negative. */
+/* Signed: on a busy host the difference may be negative. */
 struct costs {
 	s64			queue;
 	s64			end;
@@ -73,7 +73,7 @@ static bool wait_for_all(const struct subjects *s)
 	return all_have_ended(s);
 }
 
-/* What @nr bios cost together, in one batch that nobody else sees. */
+/* Cost of @nr bios in one batch of their own. */
 static struct costs take_costs(struct subjects *s, unsigned int nr)
 {
 	unsigned long flags;
@@ -101,10 +101,9 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * The mean of the middle half: an interrupt in the middle makes a round dear,
- * and a worker pool that is busy with something else makes it cheap to queue
- * work there. Not the median, for to wake a worker costs the scheduler more in
- * some parts of a tick than in others.
+ * The mean of the middle half: an interrupt makes a round expensive, and
+ * queueing is cheap while the worker pool is busy. Not the median, because the
+ * cost of a wakeup varies within a tick.
  */
 static s64 middle(s64 *costs)
 {
@@ -123,8 +122,8 @@ static void do_nothing(struct work_struct *work)
 static DECLARE_WORK(idle_work, do_nothing);
 
 /*
- * What a wakeup costs depends on what the scheduler remembers of the worker:
- * here the same of each core's.
+ * The cost of a wakeup depends on the worker's scheduling history: give the
+ * workers of both cores the same.
  */
 static void have_worker_do_the_same(void)
 {
@@ -177,8 +176,8 @@ static void complete_bio(struct irq_work *work)
 }
 
 /*
- * How often tasks are switched for bios of a dropbehind folio that complete in
- * interrupts, one at a time, and fast.
+ * Task switches for bios of a dropbehind folio that complete in interrupts, one
+ * at a time, and fast.
  */
 static u64 switches(struct subjects *s, struct folio *folio)
 {
@@ -207,7 +206,7 @@ static u64 switches(struct subjects *s, struct folio *folio)
 	return nr_context_switches() - before;
 }
 
-/* Gives each bio @folio, which is dropped at its end. */
+/* Adds @folio to each bio, whose end drops it. */
 static void add_folio(struct subjects *s, struct folio *folio)
 {
 	for (unsigned int i = 0; i < NR_BIOS; i++) {
@@ -253,7 +252,7 @@ static int micro_bios_show(struct seq_file *m, void *unused)
 		s->bios[i] = bio;
 	}
 	measure(m, s, folio);
-	/* What may still be in use is never freed. */
+	/* A bio that may still be in use is never freed. */
 	if (!all_have_ended(s))
 		return -EIO;
 	err = 0;
@@ -269,11 +268,11 @@ free:
 }
 DEFINE_SHOW_ATTRIBUTE(micro_bios);
 
-static int __init bio_batch_micro_init(void)
+static int __init bio_task_micro_init(void)
 {
 	debugfs_create_file("micro_bios", 0400,
 			    debugfs_lookup("rust_writeback", NULL), NULL,
 			    &micro_bios_fops);
 	return 0;
 }
-late_initcall(bio_batch_micro_init);
+late_initcall(bio_task_micro_init);

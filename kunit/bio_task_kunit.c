@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bios that want to be completed in task context, completed in each context:
- * they end once, in the order of their completion, and where they may sleep. With
- * Rust those of few folios end in the interrupt, in whatever order with others,
- * and the folios are dropped later.
+ * Completes bios that ask for a task, in each context. A bio must end once, in
+ * the order of completion, and where it may sleep. With Rust, bios of few
+ * folios end in the interrupt, in any order relative to other bios; the folios
+ * are dropped later.
  */
 #include <kunit/test.h>
 #include <linux/bio.h>
@@ -11,8 +11,8 @@
 #include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/pagemap.h>
-#include <linux/rust_bio_batch.h>
-#include <linux/rust_drop_queue.h>
+#include <linux/rust_bio_task.h>
+#include <linux/rust_drop.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/timer.h>
 
@@ -21,19 +21,19 @@
 
 struct ending {
 	struct bio		*bios[NR_BIOS];
-	unsigned int		nr;		/* how many there are */
+	unsigned int		nr;		/* number of bios */
 	unsigned int		nr_ended;
 	unsigned int		nr_ended_at_once;	/* in the interrupt */
 	bool			in_order;
 	bool			may_sleep;
-	struct task_struct	*task;		/* who ended the last one */
-	bio_end_io_t		*end_io;	/* of bios with folios, if other */
+	struct task_struct	*task;		/* task that ended last bio */
+	bio_end_io_t		*end_io;	/* for folios, or NULL */
 	struct completion	all;
 	struct irq_work		irq_work;
 	struct timer_list	timer;
 };
 
-/* One at a time: a batch has one drainer here, and no other CPU. */
+/* One at a time: bios complete on one CPU, and its worker ends them. */
 static void end_bio(struct bio *bio)
 {
 	struct ending *ending = bio->bi_private;
@@ -171,7 +171,7 @@ static void in_a_softirq(struct kunit *test)
 	}
 }
 
-/* The one who has the folio locked is the one who submits it. */
+/* The submitter itself has the folio locked. */
 static void with_a_folio_locked(struct kunit *test)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
@@ -193,7 +193,7 @@ static void with_a_folio_locked(struct kunit *test)
 	folio_put(folio);
 }
 
-/* As a driver that finds out while it completes. */
+/* Like a driver that needs a task only at completion. */
 static void end_in_task(struct bio *bio)
 {
 	if (!bio_complete_in_task(bio))
@@ -218,13 +218,13 @@ static void decided_at_completion(struct kunit *test)
 	}
 }
 
-/* What a bio's interrupt ends at most. */
+/* Most folios of a bio that ends in the interrupt. */
 #define FEW		16
-/* bios with as many, whose folios can wait together */
+/* bios of FEW folios that fit in the drop queue */
 #define FIT		(RUST_DROP_QUEUE_NR / \
 			 (FEW * (MAX(PAGE_SIZE, SZ_16K) / SZ_4K)))
 
-/* Gives @bio @nr folios, with one reference each, that are to be dropped. */
+/* Adds to @bio @nr folios to drop, with one reference each. */
 static void add_folios(struct kunit *test, struct bio *bio, unsigned int nr,
 		       bool dropbehind)
 {
@@ -246,7 +246,7 @@ static void put_folios(struct bio *bio)
 		folio_put(fi.folio);
 }
 
-/* As a file system does at the end of writeback. */
+/* Like a file system at the end of writeback. */
 static void end_folios(struct bio *bio)
 {
 	struct folio_iter fi;
@@ -256,7 +256,7 @@ static void end_folios(struct bio *bio)
 	end_bio(bio);
 }
 
-/* Makes the bios of @ending anew, of @nr folios each. */
+/* Recreates the bios of @ending with @nr folios each. */
 static void with_folios(struct kunit *test, struct ending *ending,
 			unsigned int nr, bool dropbehind)
 {
@@ -274,7 +274,7 @@ static void with_folios(struct kunit *test, struct ending *ending,
 	}
 }
 
-/* How many bios of @ending, of @nr folios each, end in the interrupt. */
+/* Returns how many bios of @ending, of @nr folios, end in the interrupt. */
 static unsigned int nr_ended_in_interrupt(struct kunit *test,
 					  struct ending *ending,
 					  unsigned int nr, bool dropbehind)
@@ -290,7 +290,7 @@ static unsigned int nr_ended_in_interrupt(struct kunit *test,
 	return ending->nr_ended_at_once;
 }
 
-/* All that was to be dropped is, soon. */
+/* All folios to drop are dropped soon. */
 static void expect_dropped(struct kunit *test, struct ending *ending)
 {
 	unsigned long end = jiffies + PATIENCE;
@@ -351,7 +351,7 @@ static void many_folios(struct kunit *test)
 	expect_dropped(test, ending);
 }
 
-/* They want a task for another reason. */
+/* Bios without dropbehind folios ask for a task for another reason. */
 static void none_to_drop(struct kunit *test)
 {
 	struct ending *ending = test->priv;
@@ -364,8 +364,8 @@ static void none_to_drop(struct kunit *test)
 }
 
 /*
- * Its function may find that it wants a task itself. One at a time: on the
- * second call the bio is the worker's.
+ * The end_io function itself may ask for a task. One bio at a time: on the
+ * second call the worker owns the bio.
  */
 static void end_folios_in_task(struct bio *bio)
 {
@@ -386,8 +386,8 @@ static void few_folios_and_a_task(struct kunit *test)
 }
 
 /*
- * More than can wait to be dropped, unless another CPU drops some meanwhile. The
- * last three places are no room for a folio that may have four.
+ * More folios than the queue holds, unless another CPU drops some meanwhile.
+ * The last three slots do not fit a folio that may need four.
  */
 static void more_folios_than_fit(struct kunit *test)
 {
@@ -400,35 +400,21 @@ static void more_folios_than_fit(struct kunit *test)
 	expect_dropped(test, ending);
 }
 
-/* What a CPU has left goes to the one that removes it: here that is the same. */
-static void left_by_a_cpu(struct kunit *test)
-{
-	struct ending *ending = test->priv;
-
-	set_core(CORE_RUST);
-	begin(test, ending, NR_BIOS);
-	preempt_disable();
-	complete_bios(ending);
-	rust_bio_batch_retire(smp_processor_id());
-	preempt_enable();
-	expect_ended(test, ending, true);
-}
-
 static enum core core_before;
 
-static int bio_batch_init(struct kunit *test)
+static int bio_task_init(struct kunit *test)
 {
 	core_before = get_core();
 	test->priv = kunit_kzalloc(test, sizeof(struct ending), GFP_KERNEL);
 	return test->priv ? 0 : -ENOMEM;
 }
 
-static void bio_batch_exit(struct kunit *test)
+static void bio_task_exit(struct kunit *test)
 {
 	set_core(core_before);
 }
 
-static struct kunit_case bio_batch_cases[] = {
+static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(in_a_task),
 	KUNIT_CASE(with_preemption_off),
 	KUNIT_CASE(with_interrupts_off),
@@ -442,15 +428,14 @@ static struct kunit_case bio_batch_cases[] = {
 	KUNIT_CASE(none_to_drop),
 	KUNIT_CASE(few_folios_and_a_task),
 	KUNIT_CASE(more_folios_than_fit),
-	KUNIT_CASE(left_by_a_cpu),
 	{}
 };
 
-static struct kunit_suite bio_batch_suite = {
-	.name		= "bio_batch",
-	.init		= bio_batch_init,
-	.exit		= bio_batch_exit,
-	.test_cases	= bio_batch_cases,
+static struct kunit_suite bio_task_suite = {
+	.name		= "bio_task",
+	.init		= bio_task_init,
+	.exit		= bio_task_exit,
+	.test_cases	= bio_task_cases,
 };
 
-kunit_test_suite(bio_batch_suite);
+kunit_test_suite(bio_task_suite);
