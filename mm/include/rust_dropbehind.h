@@ -54,7 +54,7 @@ rust_filemap_claim(struct folio *folio, struct address_space *mapping,
 {
 	if (!rust_writeback_active())
 		return false;
-	if (!(fgp_flags & FGP_DONTCACHE) && folio_test_dropbehind(folio) &&
+	if (folio_test_dropbehind(folio) && !(fgp_flags & FGP_DONTCACHE) &&
 	    fgp_flags != FGP_LOCK)
 		rust_dontcache_claim(folio, mapping);
 	return true;

@@ -91,7 +91,7 @@ def page(document: Document) -> str:
         parts.append(f"## {title}")
         if memory == "larger":
             parts.append(
-                f"At least {setup['file_larger_than_memory_times']} times as large: buffered writes have to reclaim, and their"
+                f"At least {setup['file_larger_than_memory_times']} times as large: buffered writes have to reclaim. All"
                 f" figures are means of {setup['guests_of_little_memory']} guests. Direct writes do not depend on memory."
             )
         parts.append("\n".join([header, ruler, *(_line(row, modes) for row, modes in rows.items())]))
