@@ -72,14 +72,12 @@ static bool rust_list_dontcache(struct inode *inode, struct bdi_writeback *wb)
 
 #endif /* CONFIG_RUST_WRITEBACK */
 
-/* True if Rust or a test handles the kick after a write to @mapping. */
-static bool rust_kicks(struct address_space *mapping)
+/* Whether a test keeps dirty pages: then no writer kicks. */
+static inline bool rust_holds_kicks(void)
 {
 #ifdef CONFIG_RUST_WRITEBACK_AB
-	if (static_branch_unlikely(&dontcache_hold_key))
-		return true;
+	return static_branch_unlikely(&dontcache_hold_key);
+#else
+	return false;
 #endif
-	if (rust_writeback_active())
-		rust_dontcache_kick(mapping);
-	return rust_writeback_active();
 }
