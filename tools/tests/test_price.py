@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ def said(*cells: price.Cell, core: str = "rust", available: int = 100, **pages: 
 
 
 def measured(cell: price.Cell, *totals: int, stays: bool = False) -> price.Measured:
-    return price.Measured(cell, {"f": totals[0]}, stays, totals)
+    return price.Measured(cell, {"f": totals[0]}, stays, totals, totals)
 
 
 def found(cell: price.Cell, c: tuple[int, ...], rust: tuple[int, ...], c_stays: bool = False) -> price.Results:
@@ -98,6 +99,14 @@ def test_rust_is_judged_beside_c(cell: price.Cell, c: tuple[int, ...], rust: tup
 
 def test_c_that_does_less_is_no_measure() -> None:
     assert price.judge(found(DONTCACHE, (100,), (200,), c_stays=True)) == []
+
+
+def test_the_state_of_free_memory_is_not_judged() -> None:
+    results = found(BUFFERED, (100_000,), (101_000,))
+    rust = results["rust"][BUFFERED.name]
+    results["rust"][BUFFERED.name] = dataclasses.replace(rust, judged=(100_200,))
+    assert price.judge(results) == []
+    assert price.NOT_JUDGED.match("__rmqueue_pcplist") and not price.NOT_JUDGED.match("rust_write_begin")
 
 
 def test_rows_that_may_be_dearer_exist() -> None:

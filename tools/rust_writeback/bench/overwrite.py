@@ -192,7 +192,8 @@ def _orders_table(figures: Mapping[str, Figures]) -> Table:
         for block in BLOCKS:
             one = next(found for found in ALL if found.name == f"{block} {name}")
             worst += [one.worst(figures[core])[0] for core in CORES]
-        over = "bold red" if max(worst[1::2]) > FLAT else None
+        dear = any(value > FLAT[str(block)] for value, block in zip(worst[1::2], BLOCKS, strict=True))
+        over = "bold red" if dear else None
         table.add_row(text, *(f"{value:.2f}" for value in worst), style=over)
     return table
 
