@@ -82,8 +82,8 @@ LOOK_LIMIT = 100_000
 """Instructions for which the lock of the flusher's lists may be held: less than a look that finds nothing costs."""
 
 X86_DEARER = {
-    "kick_set": 1.03,
-    "kick_wait": 1.20,
+    "kick_set": 1.06,
+    "kick_wait": 1.24,
     "consume": 1.10,
     "bio_first_in_a_while": 1.06,
     "bio_alone": 1.24,
