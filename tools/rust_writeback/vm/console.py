@@ -39,7 +39,7 @@ DEATHS = (
 """How the reason of a panic begins that follows a mistake of the kernel's own."""
 
 RACE = re.compile(r"BUG: KCSAN: [\w: -]+ in (.*)")
-OURS = re.compile(r"\b(?:_R\w+|rust_\w+|(?:bio_)?batch_\w+|buffer_index_\w+|(?:bdi|mapping)_dontcache_dirty)\b")
+OURS = re.compile(r"\b(?:_R\w+|rust_\w+|bio_task_\w+|(?:bdi|mapping)_dontcache_dirty)\b")
 """Our functions, in Rust and in C. The kernel's C has races that are none of our business."""
 
 
