@@ -66,7 +66,7 @@ def test_warnings() -> None:
         "BUG: KASAN: slab-use-after-free in f+0x1/0x2",
         "BUG: KCSAN: data-race in filemap_read / _RNvNtCs1_6kernel5folio3set",
         "BUG: KCSAN: data-race in rust_bio_endio / bio_endio",
-        "BUG: KCSAN: assert: race in batch_work",
+        "BUG: KCSAN: assert: race in bio_task_work",
         "UBSAN: array-index-out-of-bounds in fs/x.c:7:1",
         "WARNING: possible circular locking dependency detected",
         "WARNING: possible recursive locking detected",
