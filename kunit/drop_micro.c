@@ -25,7 +25,7 @@
 #define ROUNDS		100
 #define MIB_BEHIND	2
 /* Longer than a folio waits to be dropped. */
-#define A_WHILE		(HZ / 50 + 1)
+#define A_WHILE		(HZ / 10 + 1)
 
 struct kind {
 	const char	*name;

@@ -301,7 +301,7 @@ proptest! {
         prop_assert_eq!((machine.woken, machine.timer), (None, None));
     }
 
-    /// What a round cannot write is tried again after each delay, and forgotten by nobody.
+    /// The flusher retries the pages that a round cannot write after each delay, until they are written.
     #[test]
     fn pages_that_stay_are_tried_again(writes in writes(), many in 1..3000i64, stays in 1..50i64) {
         let mut machine = Machine::new(many);

@@ -17,7 +17,7 @@ DELAY = 0.2
 """Seconds for which few pages wait."""
 PIECE = 64 << 10
 ATTEMPTS = 5
-"""How often few pages are written, until it takes less than the delay to do so."""
+"""How often the pages are written, until it takes less than the delay to do so."""
 
 CASES = (
     ("5 MiB of a file", 1, 5 * MIB, False, False),
@@ -67,9 +67,10 @@ def gathered() -> Verdict:
             for _ in range(ATTEMPTS):
                 with file_system("xfs") as root:
                     begun, took = has_begun(root, number, size, grouped)
-                if enough or took < DELAY:
+                if took < DELAY:
                     break
-            tried(enough or took < DELAY, f"{what} within {DELAY} s: it took {took:.2f} s")
+            # A round that begins later may be for a page that has waited for long enough.
+            tried(took < DELAY, f"{what} within {DELAY} s: it took {took:.2f} s")
             kept &= begun == enough
             figures.append(f"{what}: {'a round' if begun else 'no round'}")
     return Verdict(kept, "; ".join(figures))

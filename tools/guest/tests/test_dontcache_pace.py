@@ -79,19 +79,6 @@ def small_group_kicks_early() -> None:
         assert not round_begins(functools.partial(write, "outside"), size), "a round outside of the group"
 
 
-def few_pages_wait_and_many_do_not() -> None:
-    """Writers of 1 MiB wait for others, and those of 16 MiB do not, while nothing else writes."""
-    needs_rust()
-    with file_system("xfs") as root, opened(root / "file") as fd:
-        for size, waits in ((MIB, True), (16 * MIB, False)):
-            with trace("writeback/writeback_start") as lines:
-                write_dontcache(fd, 0, bytes(size))
-                begun = any(NR_PAGES.search(line) for line in lines())
-                until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
-            assert begun != waits, f"{size} bytes: {'a' if begun else 'no'} round had begun when the write ended"
-            os.fsync(fd)
-
-
 def a_writer_makes_large_requests() -> None:
     """No round is followed by one for the few pages that came while it ran."""
     needs_rust()
@@ -128,7 +115,6 @@ def a_new_disk_is_given_little() -> None:
 
 CASES = (
     small_group_kicks_early,
-    few_pages_wait_and_many_do_not,
     a_writer_makes_large_requests,
     a_new_disk_is_given_little,
 )
