@@ -2,22 +2,21 @@
 
 //! Completion of bios in task context. `bio_endio()` and the worker call these functions.
 
-use core::ptr::NonNull;
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull, //
+};
 use kernel::{
     bindings,
     bio::{
         BioTask,
         CompletedBio, //
     },
-    drop_queue::OwnDropQueue,
-    interrupts_off::InterruptsSaved,
-    page::PAGE_SIZE,
+    dropbehind::OwnDropRing,
+    interrupt::local_interrupt_disable,
     prelude::*,
     sched,
-    writeback::queue::{
-        small,
-        FEW, //
-    }, //
+    writeback::dropbehind::FEW, //
 };
 
 /// Queues `bio` for the worker, which ends it in a task.
@@ -26,7 +25,7 @@ use kernel::{
 ///
 /// # Safety
 ///
-/// `bio` must point at a bio that has completed, has not been ended, and has a `bi_end_io`. The
+/// `bio` must point at a bio that has completed, has not been ended. The
 /// caller must give it up.
 #[export]
 pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
@@ -34,27 +33,20 @@ pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
     BioTask::add(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
 }
 
-/// Ends `bio` here if the only work for a task is to drop a few small folios. Queues it for the
-/// worker otherwise. Submitters of such folios already have other bios ended in interrupts.
+/// Whether `bio` can end in this context, because the only work for a task is to drop a few
+/// pages. Submitters of such folios already have other bios ended in interrupts.
 ///
-/// Context: an interrupt, but not NMI.
+/// Context: any but NMI.
 ///
 /// # Safety
 ///
-/// `bio` must point at a bio that has completed, has not been ended, and has a `bi_end_io`. The
-/// caller must give it up.
+/// `bio` must point at a bio that has completed and has not been ended.
 #[export]
-pub unsafe extern "C" fn rust_bio_end_in_interrupt(bio: *mut bindings::bio) {
-    // SAFETY: The caller gives up a completed bio.
-    let bio = unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) };
-    let nr = bio.nr_dropbehind(FEW, small(PAGE_SIZE)) as usize;
-    // SAFETY: No other guard is made while this one lives, and the context is not NMI.
-    let has_room = || OwnDropQueue::this(&unsafe { InterruptsSaved::new() }).has_room(nr);
-    if nr > 0 && has_room() {
-        bio.end_here();
-    } else {
-        BioTask::add(bio);
-    }
+pub unsafe extern "C" fn rust_bio_can_end_here(bio: *mut bindings::bio) -> bool {
+    // SAFETY: The caller promises such a bio, and gets it back below.
+    let bio = ManuallyDrop::new(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
+    let nr = bio.nr_dropbehind(FEW) as usize;
+    nr > 0 && OwnDropRing::this(&local_interrupt_disable()).has_room(nr)
 }
 
 /// Ends the bios queued in `task`.

@@ -23,24 +23,13 @@ static void bio_task_work(struct work_struct *work)
 	rust_bio_task_work(container_of(work, struct rust_bio_task, work));
 }
 
-bool rust_bio_has_locked_folio(struct bio *bio)
-{
-	struct folio_iter fi;
-
-	bio_for_each_folio_all(fi, bio)
-		if (folio_test_locked(fi.folio))
-			return true;
-	return false;
-}
-
-unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most,
-				    size_t largest)
+unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most)
 {
 	unsigned int nr = 0, nr_dropbehind = 0;
 	struct folio_iter fi;
 
 	bio_for_each_folio_all(fi, bio) {
-		if (++nr > most || folio_size(fi.folio) > largest)
+		if (++nr > most || folio_test_large(fi.folio))
 			return 0;
 		nr_dropbehind += folio_test_dropbehind(fi.folio);
 	}

@@ -12,7 +12,7 @@
 #include <linux/irq_work.h>
 #include <linux/pagemap.h>
 #include <linux/rust_bio_task.h>
-#include <linux/rust_drop.h>
+#include <linux/rust_dropbehind.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/timer.h>
 
@@ -171,28 +171,6 @@ static void in_a_softirq(struct kunit *test)
 	}
 }
 
-/* The submitter itself has the folio locked. */
-static void with_a_folio_locked(struct kunit *test)
-{
-	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
-	struct ending *ending = test->priv;
-
-	KUNIT_ASSERT_NOT_NULL(test, folio);
-	set_core(CORE_RUST);
-	begin(test, ending, 1);
-	bio_add_folio_nofail(ending->bios[0], folio, folio_size(folio), 0);
-	folio_lock(folio);
-	complete_bios(ending);
-	folio_unlock(folio);
-	expect_ended(test, ending, true);
-
-	begin(test, ending, 1);
-	bio_add_folio_nofail(ending->bios[0], folio, folio_size(folio), 0);
-	complete_bios(ending);
-	expect_ended(test, ending, false);
-	folio_put(folio);
-}
-
 /* Like a driver that needs a task only at completion. */
 static void end_in_task(struct bio *bio)
 {
@@ -220,9 +198,8 @@ static void decided_at_completion(struct kunit *test)
 
 /* Most folios of a bio that ends in the interrupt. */
 #define FEW		16
-/* bios of FEW folios that fit in the drop queue */
-#define FIT		(RUST_DROP_QUEUE_NR / \
-			 (FEW * (MAX(PAGE_SIZE, SZ_16K) / SZ_4K)))
+/* bios of FEW folios that fit in the ring */
+#define FIT		(DROPBEHIND_SLOTS / FEW)
 
 /* Adds to @bio @nr folios to drop, with one reference each. */
 static void add_folios(struct kunit *test, struct bio *bio, unsigned int nr,
@@ -385,17 +362,14 @@ static void few_folios_and_a_task(struct kunit *test)
 	expect_dropped(test, ending);
 }
 
-/*
- * More folios than the queue holds, unless another CPU drops some meanwhile.
- * The last three slots do not fit a folio that may need four.
- */
+/* More folios than the ring holds, unless another CPU drops some meanwhile. */
 static void more_folios_than_fit(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
 	set_core(CORE_RUST);
 	begin(test, ending, NR_BIOS);
-	KUNIT_EXPECT_LE(test, RUST_DROP_QUEUE_NR / (PAGE_SIZE / SZ_4K) - 3,
+	KUNIT_EXPECT_LE(test, DROPBEHIND_SLOTS,
 			nr_ended_in_interrupt(test, ending, 1, true));
 	expect_dropped(test, ending);
 }
@@ -420,7 +394,6 @@ static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(with_interrupts_off),
 	KUNIT_CASE(in_an_interrupt),
 	KUNIT_CASE(in_a_softirq),
-	KUNIT_CASE(with_a_folio_locked),
 	KUNIT_CASE(decided_at_completion),
 	KUNIT_CASE(few_folios),
 	KUNIT_CASE(few_folios_in_a_softirq),

@@ -16,7 +16,7 @@
 #include <linux/math64.h>
 #include <linux/pagemap.h>
 #include <linux/rust_bio_task.h>
-#include <linux/rust_drop.h>
+#include <linux/rust_dropbehind.h>
 #include <linux/seq_file.h>
 #include <linux/sort.h>
 #include <linux/timex.h>
@@ -56,7 +56,6 @@ static noinline void end_folios(struct bio *bio)
 {
 	struct folio_iter fi;
 
-	CLASS(rust_drop_batch, drops)(bio);
 	bio_for_each_folio_all(fi, bio)
 		folio_end_writeback(fi.folio);
 }
@@ -76,10 +75,24 @@ static void complete_bio(struct irq_work *work)
 	interrupt->cost = get_cycles() - begin;
 }
 
+/* Cost of the worker that drops the folios of this CPU, without its start. */
+static s64 drop_ring(void)
+{
+	struct dropbehind_ring *ring = this_cpu_ptr(&dropbehind_rings);
+	u64 begin;
+
+	/* the ring has one work item */
+	if (!cancel_delayed_work(&ring->work))
+		return 0;
+	begin = get_cycles();
+	dropbehind_work(ring);
+	return get_cycles() - begin;
+}
+
 /*
- * Cost of completing @bio in an interrupt, and of the task that finishes it.
- * This includes waking its worker or starting the timer for it, but not the
- * path of the worker to its start.
+ * Cost of completing @bio in an interrupt, and of the tasks that finish it. This
+ * includes waking a worker or starting the timer for it, but not the path of the
+ * worker to its start.
  */
 static s64 complete_in_interrupt(struct bio *bio, bool dropbehind)
 {
@@ -87,8 +100,6 @@ static s64 complete_in_interrupt(struct bio *bio, bool dropbehind)
 		.work = IRQ_WORK_INIT_HARD(complete_bio),
 		.bio = bio,
 	};
-	struct rust_drop_queue *queue = this_cpu_ptr(&rust_drop_queues);
-	bool is_ours;
 	u64 begin;
 
 	irq_work_queue(&interrupt.work);
@@ -96,21 +107,20 @@ static s64 complete_in_interrupt(struct bio *bio, bool dropbehind)
 		cpu_relax();
 	if (!dropbehind)
 		return interrupt.cost;
-	/* the queue has one work item */
-	is_ours = cancel_delayed_work(&queue->work);
 	begin = get_cycles();
 	bio_micro_work();
-	if (is_ours)
-		rust_drop_queue_drop(queue);
-	return interrupt.cost + get_cycles() - begin;
+	interrupt.cost += get_cycles() - begin;
+	return interrupt.cost + drop_ring();
 }
 
 static s64 complete_in_task(struct bio *bio)
 {
 	u64 begin = get_cycles();
+	s64 cost;
 
 	end_folios(bio);
-	return get_cycles() - begin;
+	cost = get_cycles() - begin;
+	return cost + drop_ring();
 }
 
 /* Adds a folio under writeback at @pos to @bio. */
@@ -171,6 +181,8 @@ static int end_one(struct address_space *mapping, const struct kind *kind,
 	/* no worker may be pending when the next bio begins */
 	if (kind->in_interrupt)
 		schedule_timeout_uninterruptible(A_WHILE);
+	else
+		flush_delayed_work(&get_cpu_var(dropbehind_rings).work);
 
 	is_left = filemap_range_has_page(mapping, first, pos - 1);
 	if (!err && is_left == dropbehind)

@@ -94,7 +94,7 @@ mod tests {
         use kernel::{
             alloc::KBox,
             fs::Inode,
-            interrupts_off::InterruptsSaved, //
+            interrupt::local_interrupt_disable, //
         };
 
         let mut inode = KBox::<bindings::inode>::zeroed(GFP_KERNEL)?;
@@ -102,8 +102,7 @@ mod tests {
         // SAFETY: The inode is all zeroes except its wb, and a section reads only that.
         let inode = unsafe { Inode::from_raw(&raw mut *inode) };
         let wb = inode.wb_section().into_ref();
-        // SAFETY: No other guard is dropped while this one lives, and the context is not NMI.
-        let off = unsafe { InterruptsSaved::new() };
+        let off = local_interrupt_disable();
         if let Some(wb) = &wb {
             wb.run_within(0);
         }

@@ -19,38 +19,24 @@ struct rust_bio_task {
 /* block/rust_bio_task.c, for rust/kernel/bio.rs */
 DECLARE_PER_CPU(struct rust_bio_task, rust_bio_tasks);
 void rust_bio_task_begin(struct rust_bio_task *task);
-unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most,
-				    size_t largest);
-
-/* block/rust_bio_task.c, for rust_bio_end_elsewhere() */
-bool rust_bio_has_locked_folio(struct bio *bio);
+unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most);
 
 /* block/bio_task.rs */
 void rust_bio_complete_in_task(struct bio *bio);
-void rust_bio_end_in_interrupt(struct bio *bio);
+bool rust_bio_can_end_here(struct bio *bio);
 void rust_bio_task_work(struct rust_bio_task *task);
 
 /* block/rust_bio_micro.h, for the micro-benchmark */
 void bio_micro_work(void);
 
 /*
- * @bio asks for completion in a task. In an interrupt it ends here if a task
- * only has to drop its folios, and is queued otherwise. In a task it is queued
- * in atomic context, or if its submitter still has one of its folios locked
- * (the device completed it at once): that folio could not be dropped.
+ * @bio asks for completion in a task. It may end in an atomic context if a task
+ * only has to drop its folios: they wait for the task.
  */
-static inline bool rust_bio_end_elsewhere(struct bio *bio)
+static inline bool rust_bio_ends_here(struct bio *bio)
 {
-	if (!rust_writeback_active())
-		return false;
-	if (!in_task()) {
-		rust_bio_end_in_interrupt(bio);
-		return true;
-	}
-	if (!bio_in_atomic() && !rust_bio_has_locked_folio(bio))
-		return false;
-	rust_bio_complete_in_task(bio);
-	return true;
+	return rust_writeback_active() && bio_in_atomic() &&
+	       rust_bio_can_end_here(bio);
 }
 
 /* Complete @bio in a task if @folio, which it writes, is dropbehind. */

@@ -6,14 +6,14 @@
 #ifdef CONFIG_RUST_WRITEBACK
 
 /* delete_from_page_cache_batch() in parts: Rust checks each folio between. */
-void rust_filemap_lock(struct address_space *mapping)
+void dropbehind_lock(struct address_space *mapping)
 {
 	spin_lock(&mapping->host->i_lock);
 	xa_lock_irq(&mapping->i_pages);
 }
 
-void rust_filemap_delete(struct address_space *mapping,
-			 struct folio *const *folios, unsigned int nr)
+void dropbehind_remove(struct address_space *mapping,
+		       struct folio *const *folios, unsigned int nr)
 {
 	XA_STATE(xas, &mapping->i_pages, folios[0]->index);
 	unsigned int i = 0;
@@ -37,7 +37,7 @@ void rust_filemap_delete(struct address_space *mapping,
 	mapping->nrpages -= nr_pages;
 }
 
-void rust_filemap_unlock(struct address_space *mapping)
+void dropbehind_unlock(struct address_space *mapping)
 {
 	xa_unlock_irq(&mapping->i_pages);
 	if (mapping_shrinkable(mapping))
@@ -46,40 +46,3 @@ void rust_filemap_unlock(struct address_space *mapping)
 }
 
 #endif /* CONFIG_RUST_WRITEBACK */
-
-/* @folio is locked and clean. */
-static inline bool rust_filemap_end_dropbehind(struct folio *folio,
-					       struct address_space *mapping)
-{
-	if (!rust_writeback_active() || !mapping)
-		return false;
-	rust_drop_locked(folio);
-	return true;
-}
-
-/*
- * True if @folio was added to the current task's batch. The owner identifies
- * the batch, so the task may move to another CPU at any time.
- */
-static inline bool rust_drop_together(struct folio *folio)
-{
-	struct rust_drop_batch *batch;
-
-	if (!rust_writeback_active() || !in_task())
-		return false;
-	batch = raw_cpu_ptr(&rust_drop_batches);
-	return READ_ONCE(batch->owner) == current &&
-	       rust_drop_batch_add(batch, folio);
-}
-
-/*
- * Retry a drop of @folio that failed, because the folio was locked or this is
- * an interrupt. A folio that is dirty or under writeback is skipped: the end of
- * its writeback drops it.
- */
-static inline void rust_drop_if_left(struct folio *folio)
-{
-	if (rust_writeback_active() && folio_test_dropbehind(folio) &&
-	    !folio_test_dirty(folio) && !folio_test_writeback(folio))
-		rust_drop_later(folio);
-}

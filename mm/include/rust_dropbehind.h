@@ -1,14 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Interface to C for dropbehind folios that become dirty or are claimed: a
- * lookup claims a folio if it clears dropbehind.
+ * Interface to C for dropbehind folios. They become dirty, are claimed (a lookup
+ * clears dropbehind), or are dropped after their writeback.
  */
 #ifndef _LINUX_RUST_DROPBEHIND_H
 #define _LINUX_RUST_DROPBEHIND_H
 
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/percpu-defs.h>
 #include <linux/rust_dontcache.h>
+#include <linux/sizes.h>
+#include <linux/workqueue.h>
+
+/*
+ * Folios whose writeback has ended on a CPU wait here until a worker drops them.
+ * A kfifo would not do: a work item that finds it empty could miss the next
+ * folio. Here both sides change the slot atomically.
+ */
+enum {
+	DROPBEHIND_SLOTS	= SZ_2M / PAGE_SIZE,
+};
+
+struct dropbehind_ring {
+	/* for rust/kernel/dropbehind.rs alone */
+	struct folio		*slots[DROPBEHIND_SLOTS];
+	unsigned long		nr_put;
+
+	/* as above; only the work item changes it */
+	unsigned long		nr_taken ____cacheline_aligned_in_smp;
+	struct delayed_work	work;
+};
+
+/* mm/dropbehind_ring.c, for rust/kernel/dropbehind.rs */
+DECLARE_PER_CPU_ALIGNED(struct dropbehind_ring, dropbehind_rings);
+void dropbehind_begin(struct dropbehind_ring *ring, unsigned int ms, bool anew);
+
+/* mm/rust_end_dropbehind.h, for rust/kernel/dropbehind.rs */
+void dropbehind_lock(struct address_space *mapping);
+void dropbehind_remove(struct address_space *mapping,
+		       struct folio *const *folios, unsigned int nr);
+void dropbehind_unlock(struct address_space *mapping);
+
+/* mm/dropbehind.rs */
+void dropbehind_end(struct folio *folio);
+void dropbehind_drop_locked(struct folio *folio);
+void dropbehind_work(struct dropbehind_ring *ring);
 
 /* True if @folio is dirty and its writeback will include the caller's data. */
 static inline bool folio_stays_dirty(const struct folio *folio)

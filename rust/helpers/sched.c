@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 
 __rust_helper bool rust_helper_in_task(void)
 {
 	return in_task();
+}
+
+__rust_helper bool rust_helper_irqs_disabled(void)
+{
+	return irqs_disabled();
 }
 
 __rust_helper int rust_helper_cond_resched(void)

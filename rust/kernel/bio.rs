@@ -58,8 +58,7 @@ impl CompletedBio {
     ///
     /// # Safety
     ///
-    /// `bio` must point at a bio that is completed and not ended, and that has a `bi_end_io`. The
-    /// caller must give it up.
+    /// `bio` must point at a bio that is completed and not ended. The caller must give it up.
     #[inline(always)]
     pub unsafe fn from_raw(bio: NonNull<bindings::bio>) -> Self {
         // INVARIANT: The caller promises it.
@@ -74,41 +73,31 @@ impl CompletedBio {
     #[inline(always)]
     pub fn end(self) {
         let bio = self.into_raw().as_ptr();
-        // SAFETY: By the type invariants the bio is live, owned by this value, and has an end
-        // function. The function owns it from here, and it is not accessed afterwards.
+        // SAFETY: By the type invariants the bio is live and owned by this value. Its function owns
+        // it from here, and it is not accessed afterwards.
         unsafe {
             (*bio).bi_next = null_mut();
-            let end_io = (*bio).bi_end_io.unwrap_unchecked();
-            end_io(bio);
+            if let Some(end_io) = (*bio).bi_end_io {
+                end_io(bio);
+            }
         }
     }
 
-    /// Ends the bio in the context in which it has completed, although it requests a task.
-    ///
-    /// Context: any in which its submitter ends bios of ordinary folios, which request no task.
-    #[inline(always)]
-    pub fn end_here(self) {
-        // SAFETY: By the type invariants the bio is live and owned by this value. The flag is
-        // cleared so that its function can decide whether it needs a task.
-        unsafe { (*self.0.as_ptr()).bi_flags &= !(1 << bindings::BIO_COMPLETE_IN_TASK) };
-        self.end();
-    }
-
     /// How many of the bio's folios are to be dropped. Zero if it has more than `most` folios, or a
-    /// folio of more than `largest` bytes.
+    /// folio of more than one page.
     #[inline(always)]
-    pub fn nr_dropbehind(&self, most: u32, largest: usize) -> u32 {
+    pub fn nr_dropbehind(&self, most: u32) -> u32 {
         let bio = self.0.as_ptr();
         // SAFETY: By the type invariants the bio is live, and its folios are live until it is
         // ended. It has a first folio unless it has no vector.
         unsafe {
             // A large folio of a file system with buffers has a bio for each buffer: return early.
             if (*bio).bi_vcnt == 0
-                || bindings::folio_size(bindings::bio_first_folio_all(bio)) > largest
+                || bindings::folio_nr_pages(bindings::bio_first_folio_all(bio)) > 1
             {
                 return 0;
             }
-            bindings::rust_bio_nr_dropbehind(bio, most, largest)
+            bindings::rust_bio_nr_dropbehind(bio, most)
         }
     }
 

@@ -3,7 +3,7 @@
 //! Per-CPU variables.
 //!
 //! C defines the variable. Access to this CPU's share requires proof that the current context stays
-//! on its CPU: the [`CpuGuard`], or [disabled interrupts](crate::interrupts_off). So no context
+//! on its CPU: the [`CpuGuard`], or [disabled interrupts](LocalInterruptDisabled). So no context
 //! continues with another CPU's share by mistake. The share of another CPU is accessed by the CPU's
 //! number. All access is by shared reference, so the contents have to allow concurrent access.
 //!

@@ -21,6 +21,17 @@ pub fn in_task() -> bool {
     unsafe { bindings::in_task() }
 }
 
+/// Whether interrupts are off on this CPU.
+///
+/// Context: any.
+///
+/// C counterpart: `irqs_disabled()`.
+#[inline(always)]
+pub fn interrupts_disabled() -> bool {
+    // SAFETY: May be called in any context.
+    unsafe { bindings::irqs_disabled() }
+}
+
 /// Lets other tasks run if necessary.
 ///
 /// Context: a task that may sleep.

@@ -11,9 +11,7 @@
 pub mod account;
 pub mod block_range;
 pub mod buffer_walk;
+pub mod dropbehind;
 pub mod kick;
-pub mod later;
 pub mod pace;
-pub mod queue;
 pub mod round;
-pub mod together;

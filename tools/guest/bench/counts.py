@@ -25,7 +25,7 @@ FLAGS, IN_TASK = 20, 1 << 13
 ENDED = ("bh_end_async_write", "ioend_writeback_end_bio", "ext4_end_bio", "xfs_end_bio")
 """The end functions of buffered writes: buffer heads (the bare device), iomap, ext4, xfs."""
 
-WORKERS = ("bio_complete_work_fn", "batch_work", "drop_queue_work")
+WORKERS = ("bio_complete_work_fn", "bio_task_work", "dropbehind_work_fn")
 """The functions of the C core's worker and of the Rust core's: of one that ends bios, and one that drops folios."""
 
 KPROBES = f"{TRACING}/kprobe_events"

@@ -23,8 +23,8 @@ MECHANISMS = {
     "kick and round": r"dontcache_list|fs/dontcache\.rs|kick|round|[_/]pace\.|flush",
     "walk": r"buffer_walk|buffer_head|block_range|write_begin",
     "bio": r"bio",
-    "drop": r"dropbehind|drop_batch|drop_queue|writeback/queue|leftovers|later|together|rust_drop",
-    "shared": r"backing_dev|folio|inode|address_space|percpu|interrupts|irqflags|sched|writeback/mod|rust_writeback|rust_dontcache",
+    "drop": r"dropbehind",
+    "shared": r"backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback|rust_dontcache",
 }
 """The first that is found in a file's name is its mechanism."""
 NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Drops dropbehind folios: a folio is dropped if, and only if, it is still
+ * dropbehind and unused when the worker comes to it.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/fs_context.h>
+#include <linux/irq_work.h>
+#include <linux/mount.h>
+#include <linux/pagemap.h>
+#include <linux/pseudo_fs.h>
+#include <linux/rust_dropbehind.h>
+#include <linux/rust_writeback_kunit.h>
+#include <linux/swap.h>
+
+#define MAGIC		0x746f6765
+#define NR_FOLIOS	40	/* more than are removed together */
+#define NR_INODES	2
+#define PATIENCE	(10 * HZ)
+
+static atomic_t nr_freed;
+
+static void count_freed(struct folio *folio)
+{
+	atomic_inc(&nr_freed);
+}
+
+static const struct address_space_operations dropbehind_aops = {
+	.dirty_folio	= noop_dirty_folio,
+	.free_folio	= count_freed,
+};
+
+static int dropbehind_init_fs_context(struct fs_context *fc)
+{
+	return init_pseudo(fc, MAGIC) ? 0 : -ENOMEM;
+}
+
+static struct file_system_type dropbehind_fs_type = {
+	.name			= "dropbehind",
+	.init_fs_context	= dropbehind_init_fs_context,
+	.kill_sb		= kill_anon_super,
+};
+
+struct dropbehind {
+	struct vfsmount		*mnt;
+	struct inode		*inodes[NR_INODES];
+	/* the test has a reference on each */
+	struct folio		*folios[NR_INODES][NR_FOLIOS];
+	enum core		core;
+};
+
+static struct folio *add_folio(struct kunit *test, struct inode *inode,
+			       pgoff_t index, unsigned int order)
+{
+	struct folio *folio = folio_alloc(GFP_KERNEL, order);
+
+	KUNIT_ASSERT_NOT_NULL(test, folio);
+	KUNIT_ASSERT_EQ(test, 0, filemap_add_folio(inode->i_mapping, folio,
+						   index, GFP_KERNEL));
+	folio_mark_uptodate(folio);
+	folio_set_dropbehind(folio);
+	folio_unlock(folio);
+	return folio;
+}
+
+static int dropbehind_test_init(struct kunit *test)
+{
+	struct dropbehind *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	test->priv = t;
+	t->core = get_core();
+	set_core(CORE_RUST);
+	t->mnt = kern_mount(&dropbehind_fs_type);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, t->mnt);
+	for (int inode = 0; inode < NR_INODES; inode++) {
+		t->inodes[inode] = new_inode(t->mnt->mnt_sb);
+		KUNIT_ASSERT_NOT_NULL(test, t->inodes[inode]);
+		t->inodes[inode]->i_mapping->a_ops = &dropbehind_aops;
+		mapping_set_large_folios(t->inodes[inode]->i_mapping);
+		for (int i = 0; i < NR_FOLIOS; i++)
+			t->folios[inode][i] = add_folio(test, t->inodes[inode],
+							i, 0);
+	}
+	/* Folios pending for the LRU lists hold an extra reference. */
+	lru_add_drain_all();
+	atomic_set(&nr_freed, 0);
+	return 0;
+}
+
+static void dropbehind_test_exit(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+
+	for (int inode = 0; inode < NR_INODES; inode++) {
+		for (int i = 0; i < NR_FOLIOS; i++)
+			folio_put(t->folios[inode][i]);
+		truncate_inode_pages(t->inodes[inode]->i_mapping, 0);
+		iput(t->inodes[inode]);
+	}
+	kern_unmount(t->mnt);
+	set_core(t->core);
+}
+
+static bool is_there(struct folio *folio)
+{
+	return READ_ONCE(folio->mapping);
+}
+
+static void expect_freed(struct kunit *test, int nr)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while (atomic_read(&nr_freed) < nr && time_before(jiffies, end))
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&nr_freed), nr);
+}
+
+/* No ring holds @folio any more. */
+static void expect_references(struct kunit *test, struct folio *folio, int nr)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while (folio_ref_count(folio) != nr && time_before(jiffies, end))
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), nr);
+}
+
+static void all_leave(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+
+	for (int i = 0; i < NR_FOLIOS; i++)
+		folio_end_dropbehind(t->folios[0][i]);
+	expect_freed(test, NR_FOLIOS);
+	KUNIT_EXPECT_TRUE(test, mapping_empty(t->inodes[0]->i_mapping));
+	for (int i = 0; i < NR_FOLIOS; i++) {
+		struct folio *folio = t->folios[0][i];
+
+		expect_references(test, folio, 1);
+		KUNIT_EXPECT_FALSE(test, is_there(folio));
+		KUNIT_EXPECT_FALSE(test, folio_test_locked(folio));
+		KUNIT_EXPECT_FALSE(test, folio_test_dropbehind(folio));
+	}
+	KUNIT_EXPECT_EQ(test, t->inodes[1]->i_mapping->nrpages, NR_FOLIOS);
+}
+
+static void those_of_two_files_leave(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+
+	for (int i = NR_FOLIOS - 1; i >= 0; i--)
+		for (int inode = 0; inode < NR_INODES; inode++)
+			folio_end_dropbehind(t->folios[inode][i]);
+	expect_freed(test, NR_INODES * NR_FOLIOS);
+	for (int inode = 0; inode < NR_INODES; inode++)
+		KUNIT_EXPECT_TRUE(test,
+				  mapping_empty(t->inodes[inode]->i_mapping));
+}
+
+/* A lookup and a write use two folios while they wait for the worker. */
+static void what_is_used_stays(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+	struct folio *found, *dirty = t->folios[0][NR_FOLIOS - 4];
+
+	preempt_disable();
+	for (int i = 0; i < NR_FOLIOS; i++)
+		folio_end_dropbehind(t->folios[0][i]);
+	found = filemap_get_folio(t->inodes[0]->i_mapping, NR_FOLIOS - 2);
+	folio_test_set_dirty(dirty);
+	preempt_enable();
+	KUNIT_ASSERT_PTR_EQ(test, found, t->folios[0][NR_FOLIOS - 2]);
+	folio_put(found);
+
+	expect_freed(test, NR_FOLIOS - 2);
+	KUNIT_EXPECT_EQ(test, t->inodes[0]->i_mapping->nrpages, 2);
+	/* The test and the page cache have one reference each. */
+	expect_references(test, found, 2);
+	KUNIT_EXPECT_TRUE(test, is_there(found));
+	KUNIT_EXPECT_FALSE(test, folio_test_locked(found));
+	KUNIT_EXPECT_FALSE(test, folio_test_dropbehind(found));
+	expect_references(test, dirty, 2);
+	KUNIT_EXPECT_TRUE(test, is_there(dirty));
+	KUNIT_EXPECT_FALSE(test, folio_test_locked(dirty));
+	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(dirty));
+	folio_test_clear_dirty(dirty);
+}
+
+/* The locked folio is dropped later, on its own. */
+static void what_is_locked_leaves_later(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+	struct folio *locked = t->folios[0][3];
+
+	folio_lock(locked);
+	for (int i = 0; i < NR_FOLIOS; i++)
+		folio_end_dropbehind(t->folios[0][i]);
+	expect_freed(test, NR_FOLIOS - 1);
+	KUNIT_EXPECT_TRUE(test, is_there(locked));
+	folio_unlock(locked);
+	expect_freed(test, NR_FOLIOS);
+}
+
+/* After a second a locked folio is given up. Until then it is held once. */
+static void what_stays_locked_is_given_up(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+	struct folio *locked = t->folios[0][0];
+
+	folio_lock(locked);
+	folio_end_dropbehind(locked);
+	folio_end_dropbehind(locked);
+	msleep(300);
+	KUNIT_EXPECT_EQ(test, folio_ref_count(locked), 3);
+	expect_references(test, locked, 2);
+	KUNIT_EXPECT_TRUE(test, is_there(locked));
+	KUNIT_EXPECT_TRUE(test, folio_test_dropbehind(locked));
+	folio_unlock(locked);
+}
+
+/* A writer that appends to the file would have to read it back. */
+static void the_end_of_a_file_stays_for_a_while(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+	struct inode *inode = t->inodes[0];
+
+	i_size_write(inode, NR_FOLIOS * PAGE_SIZE - 1);
+	atomic_inc(&inode->i_writecount);
+	for (int i = 0; i < NR_FOLIOS; i++)
+		folio_end_dropbehind(t->folios[0][i]);
+	expect_freed(test, NR_FOLIOS - 1);
+	msleep(200);
+	KUNIT_EXPECT_TRUE(test, is_there(t->folios[0][NR_FOLIOS - 1]));
+	expect_freed(test, NR_FOLIOS);
+	atomic_dec(&inode->i_writecount);
+}
+
+static void a_large_folio_leaves_at_once(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+	struct folio *folio;
+
+	if (!mapping_large_folio_support(t->inodes[0]->i_mapping))
+		kunit_skip(test, "no large folios in this kernel");
+	folio = add_folio(test, t->inodes[0], SZ_64K, 5);
+	folio_end_dropbehind(folio);
+	KUNIT_EXPECT_FALSE(test, is_there(folio));
+	folio_put(folio);
+}
+
+struct interrupt {
+	struct irq_work		work;
+	struct dropbehind	*t;
+};
+
+static void drop_in_interrupt(struct irq_work *work)
+{
+	struct interrupt *interrupt = container_of(work, struct interrupt, work);
+
+	for (int i = 0; i < NR_FOLIOS; i++)
+		folio_end_dropbehind(interrupt->t->folios[0][i]);
+}
+
+static void those_of_an_interrupt_leave(struct kunit *test)
+{
+	struct interrupt interrupt = {
+		.work	= IRQ_WORK_INIT_HARD(drop_in_interrupt),
+		.t	= test->priv,
+	};
+
+	irq_work_queue(&interrupt.work);
+	irq_work_sync(&interrupt.work);
+	expect_freed(test, NR_FOLIOS);
+}
+
+/* More folios than a ring holds: a task drops the others at once. */
+static void a_full_ring_delays_no_task(struct kunit *test)
+{
+	const int nr = DROPBEHIND_SLOTS + NR_FOLIOS;
+	struct dropbehind *t = test->priv;
+	struct folio **folios = kunit_kcalloc(test, nr, sizeof(*folios),
+					      GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, folios);
+	for (int i = 0; i < nr; i++)
+		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i, 0);
+	preempt_disable();
+	for (int i = 0; i < nr; i++)
+		folio_end_dropbehind(folios[i]);
+	preempt_enable();
+	KUNIT_EXPECT_GT(test, atomic_read(&nr_freed), 0);
+	expect_freed(test, nr);
+	for (int i = 0; i < nr; i++)
+		folio_put(folios[i]);
+}
+
+static struct kunit_case dropbehind_cases[] = {
+	KUNIT_CASE(all_leave),
+	KUNIT_CASE(those_of_two_files_leave),
+	KUNIT_CASE(what_is_used_stays),
+	KUNIT_CASE(what_is_locked_leaves_later),
+	KUNIT_CASE(what_stays_locked_is_given_up),
+	KUNIT_CASE(the_end_of_a_file_stays_for_a_while),
+	KUNIT_CASE(a_large_folio_leaves_at_once),
+	KUNIT_CASE(those_of_an_interrupt_leave),
+	KUNIT_CASE(a_full_ring_delays_no_task),
+	{}
+};
+
+static struct kunit_suite dropbehind_suite = {
+	.name		= "dropbehind",
+	.init		= dropbehind_test_init,
+	.exit		= dropbehind_test_exit,
+	.test_cases	= dropbehind_cases,
+};
+
+kunit_test_suite(dropbehind_suite);

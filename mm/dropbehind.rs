@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Drops dropbehind folios from the page cache.
+
+use core::ptr::NonNull;
+use kernel::{
+    bindings,
+    dropbehind::{
+        drop_locked,
+        end_dropbehind,
+        DropRing, //
+    },
+    folio::Folio,
+    prelude::*, //
+};
+
+/// Has `folio` dropped if it is dropbehind and clean: a small folio by the worker, and a larger one
+/// at once if the context allows that. If another use prevents the drop, it is tried again for a
+/// second. Meanwhile dropbehind stays set: the folio counts if it becomes dirty, and a lookup can
+/// clear the flag.
+///
+/// Context: any but NMI.
+///
+/// # Safety
+///
+/// `folio` must point at a folio that is or was in a page cache and is not freed during the call.
+#[export]
+pub unsafe extern "C" fn dropbehind_end(folio: *mut bindings::folio) {
+    // SAFETY: The caller promises a live folio of a page cache.
+    end_dropbehind(unsafe { Folio::from_raw(folio) });
+}
+
+/// Drops `folio` if it is dropbehind and clean, and nobody uses it.
+///
+/// Context: a task with interrupts on.
+///
+/// # Safety
+///
+/// `folio` must point at a folio that is or was in a page cache, is locked by the current task, and
+/// is not freed during the call.
+#[export]
+pub unsafe extern "C" fn dropbehind_drop_locked(folio: *mut bindings::folio) {
+    // SAFETY: The caller promises what `drop_locked()` requires.
+    unsafe { drop_locked(NonNull::new_unchecked(folio)) };
+}
+
+/// Drops the folios in `ring`.
+///
+/// # Safety
+///
+/// `ring` must point at the ring of a CPU. The caller must be the work item in it.
+#[export]
+pub unsafe extern "C" fn dropbehind_work(ring: *mut bindings::dropbehind_ring) {
+    // SAFETY: The caller promises a CPU's storage, and to be its work item.
+    unsafe { DropRing::from_raw(ring).drop_all() };
+}

@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Dropbehind folios leave the page cache.
+//!
+//! [`crate::writeback::dropbehind`] explains how. A folio that waits in the ring of a CPU has a
+//! reference, which does not prevent drop, truncation, or invalidation for direct I/O. Reclaim,
+//! migration, `POSIX_FADV_DONTNEED` and `drop_caches` skip it. So only folios of one page wait, and
+//! only briefly.
+//!
+//! The worker has several folios locked at a time, not in the order in which other tasks lock
+//! folios. That cannot deadlock, because it only tries to lock, and waits for nothing while it has
+//! a lock. Freeing a folio's buffers (`Held::release`) without a gfp flag waits neither for I/O nor
+//! for another folio.
+//!
+//! A folio that is locked and in a page cache keeps the page cache and the inode, because eviction
+//! waits for the lock. So the inode needs no other reference. After the last folio has left, the
+//! inode's lock keeps the inode, as in C.
+//!
+//! C header: [`include/linux/rust_dropbehind.h`](srctree/include/linux/rust_dropbehind.h)
+
+use crate::{
+    bindings,
+    folio::{
+        Folio,
+        FolioGuard,
+        LockedFolio, //
+    },
+    fs::AddressSpace,
+    interrupt::{
+        local_interrupt_disable,
+        LocalInterruptDisabled, //
+    },
+    percpu::PerCpu,
+    sched,
+    sync::{
+        aref::ARef,
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        }, //
+    },
+    types::{
+        NotThreadSafe,
+        Opaque, //
+    },
+    writeback::dropbehind::{
+        is_end,
+        is_old,
+        stamp,
+        to_front,
+        Count,
+        Neighbours,
+        Ring,
+        Seen,
+        Slot,
+        Todo,
+        MOST,
+        NEW,
+        WAIT_MS, //
+    }, //
+};
+use core::{
+    marker::PhantomData,
+    mem::{
+        forget,
+        MaybeUninit, //
+    },
+    ops::{
+        Deref,
+        Range, //
+    },
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
+    slice, //
+};
+
+impl Folio {
+    /// The flags that decide whether the folio is to be dropped, at one moment. Unordered.
+    #[inline(always)]
+    pub fn seen(&self) -> Seen {
+        let flags = self.flags();
+        Seen {
+            dropbehind: flags.dropbehind(),
+            dirty: flags.dirty(),
+            writeback: flags.writeback(),
+        }
+    }
+
+    /// Clears dropbehind of a folio that has left the page cache.
+    ///
+    /// C counterpart: `folio_clear_dropbehind()`.
+    #[inline(always)]
+    fn clear_dropbehind(&self) {
+        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
+        unsafe { bindings::folio_clear_dropbehind(self.as_raw()) };
+    }
+}
+
+impl LockedFolio {
+    /// The position of the folio in its file.
+    #[inline(always)]
+    fn bytes(&self) -> Range<i64> {
+        let start = self.pos();
+        start..start.wrapping_add(self.size() as i64)
+    }
+
+    /// Whether the folio's file ends in it, and is open for writing: a writer that appends to the
+    /// file writes to the folio again.
+    #[inline(always)]
+    fn is_appended_to(&self) -> bool {
+        let mapping = self.raw_mapping();
+        if mapping.is_null() {
+            return false;
+        }
+        // SAFETY: By the type invariants of `Folio` this is a page cache that is not freed while
+        // the folio is locked.
+        let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
+        is_end(self.bytes(), inode.size()) && inode.is_open_for_write()
+    }
+}
+
+impl FolioGuard<'_> {
+    /// Drops the folio from its page cache if it is dropbehind, clean and not mapped, and unlocks
+    /// it. Keeps dropbehind if another user of the folio prevents the drop.
+    ///
+    /// Takes the guard by value: the folio's buffers, which are borrowed from it, are freed.
+    ///
+    /// Context: a task with interrupts on.
+    ///
+    /// C counterpart: `filemap_end_dropbehind()`.
+    #[inline]
+    pub fn end_dropbehind(self) {
+        // SAFETY: By the type invariants this guard has the folio locked, and nothing is borrowed
+        // from the guard any more. The guard was borrowed from the owner of a reference.
+        unsafe { drop_locked(NonNull::from(&**self).cast()) };
+    }
+}
+
+/// A folio that is to be dropped.
+///
+/// # Invariants
+///
+/// While the value is used, the current task has the folio locked and nothing is borrowed from the
+/// lock. A folio that is in a page cache, or has left it by [`remove`], has the page cache's
+/// references: the page cache cannot give them up while the folio is locked.
+#[repr(transparent)]
+struct Held(NonNull<bindings::folio>);
+
+impl Deref for Held {
+    type Target = LockedFolio;
+
+    #[inline(always)]
+    fn deref(&self) -> &LockedFolio {
+        // SAFETY: By the type invariants the folio is locked while `self` is borrowed. Freeing its
+        // buffers borrows `self` exclusively.
+        unsafe { LockedFolio::assume_locked(self.0.as_ptr()) }
+    }
+}
+
+impl Held {
+    /// Frees the file system's private data of the folio. Returns whether none is left.
+    ///
+    /// C counterpart: `filemap_release_folio()`.
+    #[inline(always)]
+    fn release(&mut self) -> bool {
+        // SAFETY: The folio is live and locked by the type invariants. The freed data is borrowed
+        // from its lock, which is borrowed exclusively.
+        unsafe { bindings::filemap_release_folio(self.as_raw(), 0) }
+    }
+
+    /// Whether the folio can go, as far as is known without the lock of its page cache. A mapped
+    /// folio has another user, which has cleared dropbehind unless `MADV_COLLAPSE` has mapped it.
+    #[inline(always)]
+    fn prepare(&mut self, mapping: &AddressSpace) -> bool {
+        if !self.seen().may_go() {
+            return false;
+        }
+        if self.is_mapped() {
+            // SAFETY: Both live, and no lock of the page cache or section of its wb is held here.
+            unsafe { bindings::rust_dontcache_claim(self.as_raw(), mapping.as_raw()) };
+            return false;
+        }
+        self.release()
+    }
+}
+
+/// Removes those of `folios` from their page cache that are still to be dropped, can be, and are
+/// not spared. Returns their number, and moves the others behind them. The caller gets the page
+/// cache's references.
+///
+/// Context: a task with interrupts on.
+///
+/// # Safety
+///
+/// The folios must be in one page cache, in ascending order.
+#[inline(always)]
+unsafe fn remove(folios: &mut [Held], spares: impl Fn(&Held) -> bool) -> usize {
+    let (Some(first), Some(last)) = (folios.first(), folios.last()) else {
+        return 0;
+    };
+    // SAFETY: The mapping is the page cache of the folios. It lives while they are in it and
+    // locked; after that the lock of the inode keeps it, until its last use below.
+    let mapping = unsafe { AddressSpace::from_raw(first.raw_mapping()) };
+    // In most cases the file ends in none of them.
+    let has_end = is_end(first.pos()..last.bytes().end, mapping.host().size());
+    // SAFETY: The page cache is live. Its operations do not change while it has folios.
+    let free_folio = unsafe { (*(*mapping.as_raw()).a_ops).free_folio };
+
+    let nr = to_front(folios, |folio| {
+        !(has_end && spares(folio)) && folio.prepare(mapping)
+    });
+    let Some(folios) = folios.get_mut(..nr).filter(|folios| !folios.is_empty()) else {
+        return 0;
+    };
+    let removal = Removal::begin(mapping);
+    let nr = to_front(folios, |folio| folio.seen().may_go());
+    let Some(folios) = folios.get(..nr).filter(|folios| !folios.is_empty()) else {
+        return 0;
+    };
+    // SAFETY: By the invariants of `Held` the folios are locked and referenced, and they are in
+    // this page cache, in the order in which they came. They are clean under the lock, unmapped
+    // because they are locked, and released.
+    unsafe { removal.delete(folios) };
+    drop(removal);
+
+    for folio in folios {
+        if let Some(free_folio) = free_folio {
+            // SAFETY: The folio has left its page cache, which defines this operation.
+            unsafe { free_folio(folio.as_raw()) };
+        }
+        folio.clear_dropbehind();
+    }
+    nr
+}
+
+/// The locks under which folios leave a page cache.
+///
+/// # Invariants
+///
+/// The locks of the inode of `mapping` and of `mapping->i_pages` are held, and this guard has to
+/// release both.
+struct Removal<'a> {
+    mapping: &'a AddressSpace,
+    _not_send: NotThreadSafe,
+}
+
+impl<'a> Removal<'a> {
+    /// Context: a task with interrupts on.
+    #[inline(always)]
+    fn begin(mapping: &'a AddressSpace) -> Self {
+        // SAFETY: The page cache and its inode are live by the type invariants.
+        unsafe { bindings::dropbehind_lock(mapping.as_raw()) };
+        // INVARIANT: Both locks were taken above.
+        Self {
+            mapping,
+            _not_send: NotThreadSafe,
+        }
+    }
+
+    /// Removes all of `folios` from the page cache. The caller gets its references.
+    ///
+    /// # Safety
+    ///
+    /// There must be at least one folio. The folios must be in this page cache, in ascending order,
+    /// clean, without private data of their file system, and not mapped.
+    #[inline(always)]
+    unsafe fn delete(&self, folios: &[Held]) {
+        let (first, nr) = (folios.as_ptr().cast(), folios.len() as u32);
+        // SAFETY: By the type invariants the locks are held. `Held` is transparent over the pointer
+        // of a locked folio. The caller promises the rest.
+        unsafe { bindings::dropbehind_remove(self.mapping.as_raw(), first, nr) };
+    }
+}
+
+impl Drop for Removal<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants the locks are held, and this guard may release them. The
+        // inode lives as long as its lock is held.
+        unsafe { bindings::dropbehind_unlock(self.mapping.as_raw()) };
+    }
+}
+
+/// Drops `folio` if it is dropbehind, clean and not mapped.
+///
+/// Context: a task with interrupts on.
+///
+/// # Safety
+///
+/// The current task must have the folio locked, and the folio a reference that stays. Nothing may
+/// be borrowed from its lock.
+pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
+    // INVARIANT: The caller promises the lock.
+    let mut held = [Held(folio)];
+    let [folio] = &held;
+    if folio.raw_mapping().is_null() {
+        return folio.clear_dropbehind();
+    }
+    // SAFETY: There is only one.
+    if unsafe { remove(&mut held, |_| false) } == 1 {
+        let [folio] = &held;
+        // SAFETY: The references were the page cache's. The caller's keeps the folio.
+        unsafe { bindings::folio_put_refs(folio.as_raw(), folio.nr_pages() as i32) };
+    }
+}
+
+/// Has `folio` dropped, now or soon, if it is still to be dropped.
+///
+/// Context: any but NMI.
+///
+/// C counterpart: `folio_end_dropbehind()`.
+#[inline]
+pub fn end_dropbehind(folio: &Folio) {
+    if !folio.seen().may_go() {
+        return;
+    }
+    if folio.nr_pages() == 1 && DropRing::put(folio) {
+        return;
+    }
+    if sched::in_task() && !sched::interrupts_disabled() {
+        if let Some(guard) = folio.try_lock() {
+            guard.end_dropbehind();
+        }
+    }
+    if folio.seen().may_go() {
+        // If there is no room, the folio stays until it is reclaimed, as in C.
+        DropRing::put(folio);
+    }
+}
+
+/// A folio in a ring.
+struct Waiting {
+    folio: ARef<Folio>,
+    /// A [`stamp`], or [`NEW`].
+    since: usize,
+}
+
+/// Values of a [`stamp`].
+const STAMPS: usize = 8;
+const _: () = assert!(align_of::<bindings::folio>() >= STAMPS);
+
+/// The time as a [`stamp`].
+#[inline(always)]
+fn now() -> usize {
+    stamp(sched::jiffies(), bindings::CONFIG_HZ as usize)
+}
+
+impl Waiting {
+    /// A word that owns the reference: a pointer with `since` in its lowest bits.
+    #[inline(always)]
+    fn into_word(self) -> *mut bindings::folio {
+        let folio = ARef::into_raw(self.folio).as_ptr().cast();
+        <*mut bindings::folio>::map_addr(folio, |address| address | self.since)
+    }
+
+    /// # Safety
+    ///
+    /// `word` must come from [`into_word`](Self::into_word), and be turned back only once.
+    #[inline(always)]
+    unsafe fn from_word(word: *mut bindings::folio) -> Self {
+        // SAFETY: Without `since` this is the pointer of a reference, which the word owned.
+        let folio = unsafe { ARef::from_raw(NonNull::new_unchecked(folio_of(word).cast())) };
+        Self {
+            folio,
+            since: word.addr() % STAMPS,
+        }
+    }
+}
+
+/// The folio of such a word.
+#[inline(always)]
+fn folio_of(word: *mut bindings::folio) -> *mut bindings::folio {
+    word.map_addr(|address| address & !(STAMPS - 1))
+}
+
+/// A slot: null, or a word that owns a reference.
+#[repr(transparent)]
+struct Place(Atomic<*mut bindings::folio>);
+
+impl Slot for Place {
+    type Item = Waiting;
+
+    #[inline(always)]
+    fn put(&self, waiting: Waiting) -> Result<(), Waiting> {
+        let word = waiting.into_word();
+        match self.0.cmpxchg(null_mut(), word, Full) {
+            Ok(_) => Ok(()),
+            // SAFETY: The exchange failed, so the word still owns the reference.
+            Err(_) => Err(unsafe { Waiting::from_word(word) }),
+        }
+    }
+
+    #[inline(always)]
+    fn take(&self) -> Option<Waiting> {
+        let word = self.0.xchg(null_mut(), Full);
+        // SAFETY: The slot owned this word, and no longer does.
+        (!word.is_null()).then(|| unsafe { Waiting::from_word(word) })
+    }
+
+    #[inline(always)]
+    fn has(&self, waiting: &Waiting) -> bool {
+        folio_of(self.0.load(Relaxed)) == waiting.folio.as_raw()
+    }
+}
+
+impl Count for Atomic<usize> {
+    #[inline(always)]
+    fn get(&self) -> usize {
+        self.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn set(&self, count: usize) {
+        self.store(count, Relaxed);
+    }
+}
+
+const SLOTS: usize = bindings::DROPBEHIND_SLOTS as usize;
+const _: () = assert!(SLOTS.is_power_of_two());
+
+/// The ring of a CPU (`struct dropbehind_ring`).
+///
+/// # Invariants
+///
+/// - Instances are initialised and never freed. All fields but the work are only accessed in this
+///   file, atomically.
+/// - Only [`OwnDropRing`] puts folios in, and only the work takes them out.
+#[repr(transparent)]
+pub struct DropRing(Opaque<bindings::dropbehind_ring>);
+
+// SAFETY: An instance is only accessed atomically.
+unsafe impl Sync for DropRing {}
+
+impl DropRing {
+    /// Makes a reference of a C pointer.
+    ///
+    /// # Safety
+    ///
+    /// `ptr` must point at the ring of a CPU.
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::dropbehind_ring) -> &'a Self {
+        // SAFETY: The caller promises a ring, which is never freed. `Self` is transparent over it.
+        unsafe { &*ptr.cast() }
+    }
+
+    /// The rings of all CPUs.
+    #[inline(always)]
+    pub fn per_cpu() -> PerCpu<Self> {
+        // SAFETY: C defines one for each possible CPU, zeroed except for the work, which is
+        // initialised before any page cache exists. `Self` is transparent over it.
+        unsafe { PerCpu::from_raw((&raw mut bindings::dropbehind_rings).cast()) }
+    }
+
+    #[inline(always)]
+    fn core(&self) -> Ring<'_, Place, Atomic<usize>> {
+        let raw = self.0.get();
+        // SAFETY: The fields live by the type invariants. Only this function accesses them,
+        // atomically. `Place` is transparent over a pointer.
+        unsafe {
+            let slots = &*(&raw const (*raw).slots).cast::<[Place; SLOTS]>();
+            let nr_put = Atomic::from_ptr(&raw mut (*raw).nr_put);
+            let nr_taken = Atomic::from_ptr(&raw mut (*raw).nr_taken);
+            Ring::new(slots, nr_put, nr_taken)
+        }
+    }
+
+    /// Puts a folio into the ring of this CPU. Returns false if there is no room.
+    #[inline(always)]
+    fn put(folio: &Folio) -> bool {
+        let waiting = Waiting {
+            folio: folio.into(),
+            since: NEW,
+        };
+        let off = local_interrupt_disable();
+        OwnDropRing::this(&off).put(waiting).is_ok()
+    }
+
+    /// Drops the folios of the ring, as far as possible. Folios that come meanwhile may wait for
+    /// the next run.
+    ///
+    /// Context: a task with interrupts on.
+    ///
+    /// # Safety
+    ///
+    /// The caller must be the ring's work, which runs once at a time.
+    pub unsafe fn drop_all(&self) {
+        let mut left = self.core().waiting();
+        loop {
+            let mut batch = DropBatch::new();
+            for _ in 0..MOST {
+                let Some(waiting) = self.core().take() else {
+                    return;
+                };
+                left = left.saturating_sub(1);
+                batch.add(waiting);
+            }
+            drop(batch);
+            if left == 0 {
+                break;
+            }
+            sched::cond_resched();
+        }
+        self.begin(WAIT_MS, false);
+    }
+
+    /// Queues the work in `wait` milliseconds, if it is not queued yet, or if `anew`.
+    #[inline(always)]
+    fn begin(&self, wait: u32, anew: bool) {
+        // SAFETY: The work lives by the type invariants, and may be queued in any context.
+        unsafe { bindings::dropbehind_begin(self.0.get(), wait, anew) };
+    }
+}
+
+/// The ring of this CPU, while interrupts are off.
+///
+/// # Invariants
+///
+/// No other context puts folios into the ring while a method runs.
+#[derive(Clone, Copy)]
+pub struct OwnDropRing<'a> {
+    ring: &'a DropRing,
+    _here: PhantomData<NotThreadSafe>,
+}
+
+impl<'a> OwnDropRing<'a> {
+    /// The ring of this CPU.
+    #[inline(always)]
+    pub fn this(off: &'a LocalInterruptDisabled) -> Self {
+        // INVARIANT: Only this CPU puts folios in, and no other context runs on it while interrupts
+        // are off.
+        Self {
+            ring: DropRing::per_cpu().this(off),
+            _here: PhantomData,
+        }
+    }
+
+    /// Whether there is room for `nr` folios.
+    #[inline(always)]
+    pub fn has_room(self, nr: usize) -> bool {
+        self.ring.core().has_room(nr)
+    }
+
+    #[inline(always)]
+    fn put(self, waiting: Waiting) -> Result<(), Waiting> {
+        match self.ring.core().put(waiting)? {
+            Todo::Nothing => {}
+            // Somebody migrates pages, which have to have no other reference.
+            // SAFETY: May be called in any context.
+            Todo::Soon if unsafe { bindings::lru_cache_disabled() } => self.ring.begin(0, true),
+            Todo::Soon => self.ring.begin(WAIT_MS, false),
+            Todo::Now => self.ring.begin(0, true),
+        }
+        Ok(())
+    }
+
+    /// Puts a folio back for another try.
+    #[cold]
+    fn put_back(self, waiting: Waiting) -> Result<(), Waiting> {
+        if self.ring.core().put_back(waiting)? {
+            self.ring.begin(WAIT_MS, false);
+        }
+        Ok(())
+    }
+}
+
+/// Folios that a task has locked to drop them together. Dropping the value drops them.
+///
+/// # Invariants
+///
+/// - The first `nr` of `held` are [`Held`], and this value has their locks. They are in one page
+///   cache and in ascending order, as `neighbours` describes them.
+/// - The first `nr` of `words` are theirs, in any order. This value owns the references.
+struct DropBatch {
+    neighbours: Neighbours,
+    nr: usize,
+    held: [*mut bindings::folio; MOST],
+    words: [*mut bindings::folio; MOST],
+}
+
+impl DropBatch {
+    #[inline(always)]
+    fn new() -> Self {
+        // INVARIANT: There are no folios.
+        Self {
+            neighbours: Neighbours::default(),
+            nr: 0,
+            held: [null_mut(); MOST],
+            words: [null_mut(); MOST],
+        }
+    }
+
+    /// Adds a folio. If it is no neighbour of the others, these are
+    /// dropped first. If another user has it locked, it is tried again later.
+    ///
+    /// Context: a task with interrupts on.
+    #[inline(always)]
+    fn add(&mut self, waiting: Waiting) {
+        let Some(guard) = waiting.folio.try_lock() else {
+            return try_again(waiting);
+        };
+        let mapping = guard.raw_mapping();
+        if mapping.is_null() {
+            return guard.clear_dropbehind();
+        }
+        let bytes = guard.bytes();
+        if !self.neighbours.add(self.nr, mapping.addr(), bytes) {
+            self.drop_all();
+        }
+        // INVARIANT: The batch has the lock and the reference from here. The lock keeps the folio
+        // in the page cache.
+        forget(guard);
+        if let (Some(held), Some(word)) = (self.held.get_mut(self.nr), self.words.get_mut(self.nr))
+        {
+            // There is a place: neighbours are at most `MOST`.
+            *held = waiting.folio.as_raw();
+            *word = waiting.into_word();
+            self.nr = self.nr.saturating_add(1);
+        }
+    }
+
+    /// Whether the folio, which is locked, is to stay at the end of its file for a while.
+    #[cold]
+    fn spares(words: &[*mut bindings::folio], folio: &Held) -> bool {
+        let is_new = |word: &*mut bindings::folio| {
+            folio_of(*word) == folio.as_raw() && !is_old(word.addr() % STAMPS, now())
+        };
+        folio.is_appended_to() && words.iter().any(is_new)
+    }
+
+    /// Drops the folios that are still to be dropped, unlocks the others, and empties the batch.
+    #[inline(never)]
+    fn drop_all(&mut self) {
+        let nr = core::mem::take(&mut self.nr);
+        let (Some(held), Some(words)) = (self.held.get_mut(..nr), self.words.get(..nr)) else {
+            return;
+        };
+        // SAFETY: By the type invariants these folios are held; `Held` is transparent over one.
+        let held: &mut [Held] = unsafe { slice::from_raw_parts_mut(held.as_mut_ptr().cast(), nr) };
+        // SAFETY: By the type invariants the folios ascend in one page cache: they are locked.
+        let dropped = unsafe { remove(held, |folio| Self::spares(words, folio)) };
+        // SAFETY: The batch may release the locks. Each folio is unlocked once.
+        let unlock = |folio: &Held| unsafe { bindings::folio_unlock(folio.as_raw()) };
+        let (gone, staying) = held.split_at_checked(dropped).unwrap_or((held, &[]));
+        let mut batch = bindings::folio_batch::default();
+        let mut refs = [const { MaybeUninit::<u32>::uninit() }; MOST];
+        // From the last to the first: the page allocator hands out the page first that was freed
+        // last. So neighbours in a file become neighbours in memory, and a request has fewer
+        // segments.
+        for ((folio, place), refs) in gone.iter().rev().zip(&mut batch.folios).zip(&mut refs) {
+            // The page cache's references, and the word's.
+            refs.write(folio.nr_pages().saturating_add(1) as u32);
+            *place = folio.as_raw();
+            unlock(folio);
+        }
+        for folio in staying {
+            let raw = folio.as_raw();
+            unlock(folio);
+            for word in words.iter().filter(|word| folio_of(**word) == raw) {
+                // SAFETY: The batch owned the word, and no longer does. It holds each folio once,
+                // because a folio is locked once.
+                try_again(unsafe { Waiting::from_word(*word) });
+            }
+        }
+        batch.nr = gone.len() as u8;
+        // SAFETY: The batch has these references on each of the folios.
+        unsafe { bindings::folios_put_refs(&mut batch, refs.as_mut_ptr().cast()) };
+    }
+}
+
+impl Drop for DropBatch {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.nr != 0 {
+            self.drop_all();
+        }
+    }
+}
+
+/// Has a folio that could not be dropped tried again, if it is still to be dropped and new enough.
+#[cold]
+fn try_again(mut waiting: Waiting) {
+    if !waiting.folio.seen().may_go() || is_old(waiting.since, now()) {
+        return;
+    }
+    if waiting.since == NEW {
+        waiting.since = now();
+    }
+    let off = local_interrupt_disable();
+    let result = OwnDropRing::this(&off).put_back(waiting);
+    // Interrupts are on again when the reference is dropped.
+    drop(off);
+    drop(result);
+}
