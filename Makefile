@@ -28,7 +28,7 @@ options_of_args = $(call refuse,ONLY VARIANTS PAIRS MEM DRIVE REPORT CORE,make d
 run:
 	@tools/enter --install python3 -m rust_writeback $@
 
-## test: all that CI runs: host tests, lint, KUnit, guest tests
+## test: everything that CI runs: host tests, lint, KUnit, guest tests
 ## test SANITIZE=kasan: the guest tests on a kernel with kasan, kcsan, kmemleak, lockdep or ubsan
 ## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; PAGES=16k or 64k for larger pages
 test:
@@ -39,11 +39,11 @@ test:
 kernel:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
-## arm64: our objects compiled for arm64, with pages of 4 and of 64 KiB
+## arm64: compile our objects for arm64, with pages of 4 and of 64 KiB
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
-## audit: every use of unsafe, why it is sound, and the C that safe functions call
-## litmus: the orders that we rely on, under the kernel's own memory model
-## lines: how much C and how much Rust each mechanism is
+## audit: every use of unsafe with its reason, and the C functions that safe functions call
+## litmus: check the memory orders that we rely on with the kernel's memory model
+## lines: lines of C and of Rust for each mechanism
 arm64 lint audit litmus lines:
 	@tools/enter python3 -m rust_writeback $@
 
@@ -58,29 +58,29 @@ micro:
 	@$(call refuse,PAGES,instructions are counted with pages of 4 KiB; leave it out)
 	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch)
 
-## price: kernel instructions per MiB until it is durable, C beside Rust; 6 minutes
+## price: kernel instructions per MiB until it is durable, C beside Rust; 8 minutes
 ## price A=CELL B=CELL: the functions that differ most between two cells of the last make price
-## price CPUS=4: what moves cache lines between 2, 4 or 8 CPUs
+## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs
 price:
 	@$(call refuse,ARCH PAGES,instructions are counted on x86; leave it out)
 	@tools/enter python3 -m rust_writeback $@ $(call option,CPUS,cpus) $(call option,A,a) $(call option,B,b)
 
 ## series: our changes as patches to apply and to mail, in build/series/
-## series CHECK=1: build after each of them, with the core and without; an hour
+## series CHECK=1: build after each patch, with and without the core; an hour
 series:
 	@tools/enter python3 -m rust_writeback $@ $(if $(call given,CHECK),--check)
 
-## conformance: what DONTCACHE promises, tried on both cores; ARGS=--help has more
+## conformance: try to break the promises of DONTCACHE on both cores; ARGS=--help has more
 conformance:
 	@$(call options_of_args,ARGS="--only no_oops_*")
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
-## mutants: a core that breaks its rule, for each row of conformance that C keeps; ARGS=--help has more
+## mutants: try a broken core for each row of conformance that C passes; ARGS=--help has more
 mutants:
 	@$(call options_of_args,ARGS="--only kick_*")
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
-## bench: every scenario on both cores, DONTCACHE beside buffered; ARGS=--help has more
+## bench: every load on both cores, DONTCACHE beside buffered; ARGS=--help has more
 ## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
 ## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
 # With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
@@ -101,7 +101,7 @@ endif
 compare:
 	@tools/enter python3 -m rust_writeback $@ $(if $(call given,A),$(call quoted,A)) $(if $(call given,B),$(call quoted,B))
 
-## results: what was measured last goes to tools/results/ and the README
+## results: write the last measurements to tools/results/ and the README
 results:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 

@@ -28,7 +28,7 @@ use kernel::{
 /// `bio` must point at a bio that has completed, has not been ended. The
 /// caller must give it up.
 #[export]
-pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
+pub unsafe extern "C" fn bio_task_add(bio: *mut bindings::bio) {
     // SAFETY: The caller gives up a completed bio.
     BioTask::add(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
 }
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn rust_bio_complete_in_task(bio: *mut bindings::bio) {
 ///
 /// `bio` must point at a bio that has completed and has not been ended.
 #[export]
-pub unsafe extern "C" fn rust_bio_can_end_here(bio: *mut bindings::bio) -> bool {
+pub unsafe extern "C" fn bio_can_end_here(bio: *mut bindings::bio) -> bool {
     // SAFETY: The caller promises such a bio, and gets it back below.
     let bio = ManuallyDrop::new(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
     let nr = bio.nr_dropbehind(FEW) as usize;
@@ -53,17 +53,16 @@ pub unsafe extern "C" fn rust_bio_can_end_here(bio: *mut bindings::bio) -> bool 
 ///
 /// # Safety
 ///
-/// `task` must point at the `rust_bio_task` of a CPU. The caller must be the work item in it.
+/// `task` must point at the `bio_task` of a CPU. The caller must be the work item in it.
 #[export]
-pub unsafe extern "C" fn rust_bio_task_work(task: *mut bindings::rust_bio_task) {
+pub unsafe extern "C" fn bio_task_run(task: *mut bindings::bio_task) {
     // SAFETY: The caller promises a CPU's storage, which is never freed.
     let task = unsafe { BioTask::from_raw(task) };
     loop {
         let mut bios = task.take();
-        let Some(first) = bios.pop() else {
+        if bios.is_empty() {
             return;
-        };
-        first.end();
+        }
         while let Some(bio) = bios.pop() {
             bio.end();
             sched::cond_resched();

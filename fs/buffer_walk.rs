@@ -70,11 +70,7 @@ fn range_at(
 /// `folio` must point at a folio that the caller has locked, in a page cache whose folios have
 /// buffers or no private data.
 #[export]
-pub unsafe extern "C" fn rust_block_commit_write(
-    folio: *mut bindings::folio,
-    from: usize,
-    to: usize,
-) {
+pub unsafe extern "C" fn buffer_walk_commit(folio: *mut bindings::folio, from: usize, to: usize) {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
     // SAFETY: The caller promises buffers or no private data.
@@ -101,13 +97,13 @@ pub unsafe extern "C" fn rust_block_commit_write(
 /// - `ops` must point at valid operations of that inode's file system that take `get_block` and
 ///   `private`.
 #[export]
-pub unsafe extern "C" fn rust_write_begin(
+pub unsafe extern "C" fn buffer_walk_begin(
     folio: *mut bindings::folio,
     pos: bindings::loff_t,
     len: c_uint,
     get_block: bindings::get_block_t,
     private: *mut c_void,
-    ops: *const bindings::rust_write_begin_ops,
+    ops: *const bindings::buffer_walk_ops,
 ) -> c_int {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
@@ -124,7 +120,7 @@ pub unsafe extern "C" fn rust_write_begin(
 ///
 /// # Safety
 ///
-/// As [`rust_write_begin`].
+/// As [`buffer_walk_begin`].
 #[inline(never)]
 unsafe fn prepare_cached(
     folio: &LockedFolio,
@@ -132,7 +128,7 @@ unsafe fn prepare_cached(
     len: c_uint,
     get_block: bindings::get_block_t,
     private: *mut c_void,
-    ops: *const bindings::rust_write_begin_ops,
+    ops: *const bindings::buffer_walk_ops,
 ) -> c_int {
     // SAFETY: The caller promises buffers or no private data.
     if let Some(ring) = unsafe { BufferRing::of(folio) } {
@@ -151,7 +147,7 @@ unsafe fn prepare_cached(
 ///
 /// # Safety
 ///
-/// As [`rust_write_begin`].
+/// As [`buffer_walk_begin`].
 #[inline(never)]
 unsafe fn prepare(
     folio: &LockedFolio,
@@ -159,7 +155,7 @@ unsafe fn prepare(
     len: c_uint,
     get_block: bindings::get_block_t,
     private: *mut c_void,
-    ops: *const bindings::rust_write_begin_ops,
+    ops: *const bindings::buffer_walk_ops,
 ) -> c_int {
     // As in C, an unlocked folio triggers a warning. The check is omitted where no buffer needs
     // work.

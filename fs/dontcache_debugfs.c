@@ -10,8 +10,7 @@
 #include <linux/jump_label.h>
 #include <linux/pagemap.h>
 #include <linux/percpu_counter.h>
-#include <linux/rust_dropbehind.h>
-#include <linux/rust_round.h>
+#include <linux/rust_writeback.h>
 #include <linux/seq_file.h>
 #include <linux/xarray.h>
 
@@ -41,6 +40,14 @@ static int hold_set(void *unused, u64 on)
 	return 0;
 }
 DEFINE_SIMPLE_ATTRIBUTE(hold_fops, hold_get, hold_set, "%llu\n");
+
+/* Test both flags in one read. */
+static bool folio_is_dontcache_dirty(const struct folio *folio)
+{
+	const unsigned long both = BIT(PG_dirty) | BIT(PG_dropbehind);
+
+	return (READ_ONCE(*const_folio_flags(folio, 0)) & both) == both;
+}
 
 /* Count the dirty dropbehind pages of @mapping from the page flags. */
 static unsigned long mapping_dontcache_dirty(struct address_space *mapping)

@@ -16,7 +16,6 @@ use kernel::{
     },
     fs::AddressSpace,
     prelude::*,
-    wb_pace::WbPace,
     writeback::{
         kick::{
             consume,
@@ -37,7 +36,6 @@ use kernel::{
 #[inline(never)]
 fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose, most: i64) -> i64 {
     let budget = counted.min(most);
-    flusher.begin_round();
     let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
     let written = written.of_turn(budget, counted);
     flusher.end_round(counted, written);
@@ -50,7 +48,7 @@ fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose, most: i64) ->
 ///
 /// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_long {
+pub unsafe extern "C" fn dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_long {
     // SAFETY: The caller promises a live wb.
     let Some(asked) = consume(unsafe { BdiWriteback::from_raw(wb) }) else {
         return 0;
@@ -69,7 +67,7 @@ pub unsafe extern "C" fn rust_dontcache_flush(wb: *mut bindings::bdi_writeback) 
 /// `wb` must point at a live wb. `work` must be null or point at the work item that its flusher
 /// processes. The context must be that flusher's, without a lock.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_flush_beside(
+pub unsafe extern "C" fn dontcache_flush_beside(
     wb: *mut bindings::bdi_writeback,
     work: *mut bindings::wb_writeback_work,
     dirtied_before: c_ulong,
@@ -91,12 +89,12 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
         };
         (flusher, during)
     };
-    let Some(purpose) = during.purpose(flusher.pace().rested_ms()) else {
+    let Some(purpose) = during.purpose(flusher.wb().rested_ms()) else {
         return;
     };
     if let Some(asked) = consume(flusher.wb()) {
         let most = if during == During::OtherWork && flusher.has_others() {
-            flusher.pace().turn()
+            flusher.wb().turn()
         } else {
             i64::MAX
         };
@@ -110,44 +108,29 @@ pub unsafe extern "C" fn rust_dontcache_flush_beside(
 ///
 /// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_rest(wb: *mut bindings::bdi_writeback) {
+pub unsafe extern "C" fn dontcache_rest(wb: *mut bindings::bdi_writeback) {
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb) };
     let again = rest(flusher.wb());
     let again = if again == Some(0) && flusher.is_rescuer() {
         // A rescuer skips pages that are due if a round has just been served: wait out that
         // interval.
-        Some(BETWEEN_MS.saturating_sub(flusher.pace().rested_ms()) as u32)
+        Some(BETWEEN_MS.saturating_sub(flusher.wb().rested_ms()) as u32)
     } else {
         again
     };
     flusher.run_again_within(again);
 }
 
-/// Initialises the pace of a new wb.
+/// Initialises what a new wb remembers between rounds.
 ///
 /// # Safety
 ///
-/// `wb` must point at a wb that no other context can reach yet.
+/// `wb` must point at an initialised wb that no other context can reach yet.
 #[export]
-pub unsafe extern "C" fn rust_pace_init(wb: *mut bindings::bdi_writeback) {
-    // SAFETY: The caller promises memory that holds a wb.
-    WbPace::of(unsafe { BdiWriteback::from_raw(wb) }).init();
-}
-
-/// Returns how many pages of an inode the round may write at a time, at most `most`.
-///
-/// # Safety
-///
-/// `wb` must point at a live wb. The context must be that of its flusher, which is about to write
-/// an inode, without a lock.
-#[export]
-pub unsafe extern "C" fn rust_dontcache_chunk(
-    wb: *mut bindings::bdi_writeback,
-    most: c_long,
-) -> c_long {
+pub unsafe extern "C" fn dontcache_init(wb: *mut bindings::bdi_writeback) {
     // SAFETY: The caller promises a live wb.
-    WbPace::of(unsafe { BdiWriteback::from_raw(wb) }).chunk(most as i64) as c_long
+    unsafe { BdiWriteback::from_raw(wb) }.init_rounds();
 }
 
 /// Queues the inodes of `b_dontcache` that were dirtied before `dirtied_before`. A non-null `sb`
@@ -157,7 +140,7 @@ pub unsafe extern "C" fn rust_dontcache_chunk(
 ///
 /// `wb` must point at a live wb whose `list_lock` the caller holds, in its flusher's context.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_queue(
+pub unsafe extern "C" fn dontcache_queue(
     wb: *mut bindings::bdi_writeback,
     sb: *mut bindings::super_block,
     dirtied_before: c_ulong,
@@ -175,13 +158,13 @@ pub unsafe extern "C" fn rust_dontcache_queue(
 /// `mapping` must point at the page cache of an inode, in the lists of the live `wb`. The caller
 /// must hold the `list_lock` of `wb` and the lock of the inode.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_switched(
+pub unsafe extern "C" fn dontcache_switched(
     mapping: *mut bindings::address_space,
     wb: *mut bindings::bdi_writeback,
 ) {
     // SAFETY: The caller promises the lock, and a live page cache.
-    let (lists, cache) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
-    lists.adopt(cache.host());
+    let (lists, mapping) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
+    lists.adopt(mapping.host());
 }
 
 /// Returns whether the inode of `mapping`, which moves to another list of `wb`, belongs in
@@ -193,11 +176,11 @@ pub unsafe extern "C" fn rust_dontcache_switched(
 /// Neither the page cache nor the inode may be freed during the call. The caller must hold the
 /// `list_lock` of `wb` and the lock of the inode, but not the lock of the page cache.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_keeps(
+pub unsafe extern "C" fn dontcache_keeps(
     mapping: *mut bindings::address_space,
     wb: *mut bindings::bdi_writeback,
 ) -> bool {
     // SAFETY: The caller promises the lock, and a live page cache.
-    let (lists, cache) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
-    lists.keep(cache)
+    let (lists, mapping) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
+    lists.keep(mapping)
 }

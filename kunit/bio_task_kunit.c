@@ -11,8 +11,7 @@
 #include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/pagemap.h>
-#include <linux/rust_bio_task.h>
-#include <linux/rust_dropbehind.h>
+#include <linux/rust_writeback.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/timer.h>
 

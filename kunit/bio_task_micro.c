@@ -14,7 +14,7 @@
 #include <linux/kernel_stat.h>
 #include <linux/math64.h>
 #include <linux/pagemap.h>
-#include <linux/rust_bio_task.h>
+#include <linux/rust_writeback.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>

@@ -11,7 +11,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/pagemap.h>
-#include <linux/rust_round.h>
+#include <linux/rust_writeback.h>
 #include <linux/seq_file.h>
 #include <linux/timex.h>
 #include <linux/writeback.h>

@@ -15,8 +15,7 @@
 #include <linux/pagemap.h>
 #include <linux/prandom.h>
 #include <linux/pseudo_fs.h>
-#include <linux/rust_dropbehind.h>
-#include <linux/rust_round.h>
+#include <linux/rust_writeback.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/writeback.h>
 
@@ -511,7 +510,7 @@ static void twin_move(struct twin *twin, pgoff_t index, struct twin *to)
 
 	/* An ordinary lookup would clear dropbehind. */
 	folio = __filemap_get_folio(twin->mapping, index, FGP_DONTCACHE, 0);
-	rust_account_dontcache_moved(folio, twin->wb, to->wb);
+	dontcache_moved(folio, twin->wb, to->wb);
 	folio_put(folio);
 }
 

@@ -15,8 +15,7 @@
 #include <linux/irq_work.h>
 #include <linux/math64.h>
 #include <linux/pagemap.h>
-#include <linux/rust_bio_task.h>
-#include <linux/rust_dropbehind.h>
+#include <linux/rust_writeback.h>
 #include <linux/seq_file.h>
 #include <linux/sort.h>
 #include <linux/timex.h>
@@ -170,12 +169,12 @@ static int end_one(struct address_space *mapping, const struct kind *kind,
 	/* Folios pending for the LRU lists hold an extra reference. */
 	lru_add_drain();
 
-	preempt_disable();
+	migrate_disable();
 	if (kind->in_interrupt)
 		*cost = complete_in_interrupt(bio, dropbehind);
 	else
 		*cost = complete_in_task(bio);
-	preempt_enable();
+	migrate_enable();
 	bio_put(bio);
 
 	/* no worker may be pending when the next bio begins */

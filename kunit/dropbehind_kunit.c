@@ -11,7 +11,7 @@
 #include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/pseudo_fs.h>
-#include <linux/rust_dropbehind.h>
+#include <linux/rust_writeback.h>
 #include <linux/rust_writeback_kunit.h>
 #include <linux/swap.h>
 
@@ -211,8 +211,11 @@ static void what_stays_locked_is_given_up(struct kunit *test)
 	struct folio *locked = t->folios[0][0];
 
 	folio_lock(locked);
+	/* into one ring */
+	preempt_disable();
 	folio_end_dropbehind(locked);
 	folio_end_dropbehind(locked);
+	preempt_enable();
 	msleep(300);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(locked), 3);
 	expect_references(test, locked, 2);
@@ -287,10 +290,8 @@ static void a_full_ring_delays_no_task(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, folios);
 	for (int i = 0; i < nr; i++)
 		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i, 0);
-	preempt_disable();
 	for (int i = 0; i < nr; i++)
 		folio_end_dropbehind(folios[i]);
-	preempt_enable();
 	KUNIT_EXPECT_GT(test, atomic_read(&nr_freed), 0);
 	expect_freed(test, nr);
 	for (int i = 0; i < nr; i++)

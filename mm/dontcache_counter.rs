@@ -41,7 +41,7 @@ fn account(wb: &BdiWriteback, before: Flags, after: Flags, nr: i64) {
 /// caller must have locked `mapping->i_pages` before it made the folio dirty, and tag the folio
 /// before it unlocks.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_dirtied(
+pub unsafe extern "C" fn dontcache_dirtied(
     mapping: *mut bindings::address_space,
     wb: *mut bindings::bdi_writeback,
     nr: c_long,
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn rust_dontcache_dirtied(
 /// `wb` must point at the wb of the folio's inode. The inode must have kept this wb since before
 /// the folio was cleaned.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_cleaned(wb: *mut bindings::bdi_writeback, nr: c_long) {
+pub unsafe extern "C" fn dontcache_cleaned(wb: *mut bindings::bdi_writeback, nr: c_long) {
     // SAFETY: The caller promises a live wb.
     let wb = unsafe { BdiWriteback::from_raw(wb) };
     account(wb, BOTH, BOTH.cleaned(), nr as i64);
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn rust_dontcache_cleaned(wb: *mut bindings::bdi_writeback
 /// cache of an inode. Neither may be freed during the call. The caller must hold neither the lock
 /// of that page cache nor a section of the inode's wb.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_claim(
+pub unsafe extern "C" fn dropbehind_claim(
     folio: *mut bindings::folio,
     mapping: *mut bindings::address_space,
 ) {
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn rust_dontcache_claim(
 /// `folio` must point at a folio in the page cache of an inode, `old_wb` and `new_wb` at live wbs.
 /// No other context may account folios of that inode during the call.
 #[export]
-pub unsafe extern "C" fn rust_dontcache_moved(
+pub unsafe extern "C" fn dontcache_moved(
     folio: *mut bindings::folio,
     old_wb: *mut bindings::bdi_writeback,
     new_wb: *mut bindings::bdi_writeback,

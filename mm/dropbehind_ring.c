@@ -4,7 +4,7 @@
  */
 #include <linux/init.h>
 #include <linux/jiffies.h>
-#include <linux/rust_dropbehind.h>
+#include <linux/rust_writeback.h>
 
 DEFINE_PER_CPU_ALIGNED(struct dropbehind_ring, dropbehind_rings);
 

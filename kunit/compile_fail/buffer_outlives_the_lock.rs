@@ -10,7 +10,7 @@ use kernel::{
 
 /// The buffer could be freed while the reference exists.
 pub fn misuse(folio: &Folio) -> Option<&BufferHead> {
-    let guard = folio.lock();
+    let guard = folio.try_lock()?;
     // SAFETY: The folio has buffers, for the sake of the example.
     unsafe { BufferRing::of(&guard) }?.cursor(0..1).next()
 }

@@ -6,10 +6,11 @@
 use kernel::{buffer_head::BufferRing, folio::Folio};
 
 /// The ring would refer to freed buffers.
-pub fn misuse(folio: &Folio) -> usize {
-    let guard = folio.lock();
+pub fn misuse(folio: &Folio) -> Option<usize> {
+    let guard = folio.try_lock()?;
     // SAFETY: The folio has buffers, for the sake of the example.
     let ring = unsafe { BufferRing::of(&guard) };
-    guard.end_dropbehind();
-    ring.map_or(0, |ring| ring.cursor(0..ring.blocks()).count())
+    // SAFETY: The context is a task with interrupts on, for the sake of the example.
+    unsafe { guard.end_dropbehind() };
+    ring.map(|ring| ring.cursor(0..ring.blocks()).count())
 }

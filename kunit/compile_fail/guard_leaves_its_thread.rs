@@ -9,5 +9,5 @@ fn elsewhere<T: Send>(_: T) {}
 
 /// The lock would be released by a thread that does not hold it.
 pub fn misuse(folio: &Folio) {
-    elsewhere(folio.lock());
+    elsewhere(folio.try_lock());
 }

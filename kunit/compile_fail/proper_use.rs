@@ -15,7 +15,9 @@ use kernel::{
 
 /// Marks under the lock, reads inside the section, wakes after it.
 pub fn proper(folio: &Folio, inode: &Inode) {
-    folio.lock().set_dropbehind();
+    if let Some(guard) = folio.try_lock() {
+        guard.mark_uptodate();
+    }
     let section = inode.wb_section();
     if section.wb().is_none() {
         return;
@@ -60,9 +62,10 @@ pub fn proper_cpu(cpu: CpuId) -> Option<*const BioTask> {
 }
 
 /// Ends dropbehind after the last use of the buffers.
-pub fn proper_end(folio: &Folio) -> usize {
-    let guard = folio.lock();
+pub fn proper_end(folio: &Folio) -> Option<usize> {
+    let guard = folio.try_lock()?;
     let blocks = proper_walk(&guard);
-    guard.end_dropbehind();
-    blocks
+    // SAFETY: The context is a task with interrupts on, for the sake of the example.
+    unsafe { guard.end_dropbehind() };
+    Some(blocks)
 }

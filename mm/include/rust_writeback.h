@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Reports whether the Rust writeback core is active. Without
- * CONFIG_RUST_WRITEBACK this is a constant false.
+ * Interface between C and the writeback core in Rust.
+ *
+ * Without CONFIG_RUST_WRITEBACK, rust_writeback_active() is a constant and the
+ * compiler removes the hooks.
  */
 #ifndef _LINUX_RUST_WRITEBACK_H
 #define _LINUX_RUST_WRITEBACK_H
 
-#include <linux/types.h>
+#include <linux/bio.h>
+#include <linux/buffer_head.h>
+#include <linux/jump_label.h>
+#include <linux/pagemap.h>
+#include <linux/percpu-defs.h>
+#include <linux/sizes.h>
+#include <linux/workqueue.h>
+
+struct wb_writeback_work;
 
 #ifdef CONFIG_RUST_WRITEBACK_AB
-
-#include <linux/jump_label.h>
 
 DECLARE_STATIC_KEY_TRUE(rust_writeback_key);
 
@@ -28,5 +36,229 @@ static inline bool rust_writeback_active(void)
 }
 
 #endif /* CONFIG_RUST_WRITEBACK_AB */
+
+/*
+ * Counter of dirty dropbehind pages: mm/dontcache_counter.rs
+ */
+void dontcache_dirtied(struct address_space *mapping, struct bdi_writeback *wb,
+		       long nr);
+void dontcache_cleaned(struct bdi_writeback *wb, long nr);
+void dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
+		     struct bdi_writeback *new_wb);
+void dropbehind_claim(struct folio *folio, struct address_space *mapping);
+
+/* mm/dropbehind_dirty.h: page cache if the dropbehind @folio was clean */
+struct address_space *dropbehind_dirty_buffers(struct folio *folio);
+
+/*
+ * The @nr pages of @folio stopped being dirty on @wb. The page cache has been
+ * locked since before, so the dropbehind flag is unchanged. Returns true if C
+ * has nothing to count.
+ */
+static __always_inline bool
+dontcache_account_cleaned(struct folio *folio, struct bdi_writeback *wb, long nr)
+{
+	if (!rust_writeback_active())
+		return false;
+	if (folio_test_dropbehind(folio))
+		dontcache_cleaned(wb, nr);
+	return true;
+}
+
+/* True if @folio is dirty and its writeback will include the caller's data. */
+static inline bool folio_stays_dirty(const struct folio *folio)
+{
+	if (!folio_test_dirty(folio))
+		return false;
+	/*
+	 * Order the caller's data before the test, as in mark_buffer_dirty().
+	 */
+	smp_mb();
+	return folio_test_dirty(folio);
+}
+
+/*
+ * True if @folio must be made dirty under the lock of its page cache. A folio
+ * that is not dropbehind never becomes dropbehind.
+ */
+static inline bool dropbehind_needs_lock(const struct folio *folio)
+{
+	return rust_writeback_active() && folio_test_dropbehind(folio);
+}
+
+/* @folio moves to @newfolio. No other context holds a reference on either. */
+static inline void dropbehind_migrate(struct folio *newfolio,
+				      struct folio *folio)
+{
+	if (rust_writeback_active() && folio_test_dropbehind(folio))
+		folio_set_dropbehind(newfolio);
+}
+
+/*
+ * Whether @mapping has a dropbehind folio at @pos. To zero the end of a block is
+ * not to use the folio: an ordinary lookup would claim it.
+ */
+static inline bool dropbehind_zeroes(struct address_space *mapping, loff_t pos)
+{
+	struct folio *folio;
+	bool dropbehind;
+
+	if (!rust_writeback_active())
+		return false;
+	folio = __filemap_get_folio(mapping, pos >> PAGE_SHIFT, FGP_DONTCACHE, 0);
+	if (IS_ERR(folio))
+		return false;
+	dropbehind = folio_test_dropbehind(folio);
+	folio_put(folio);
+	return dropbehind;
+}
+
+/*
+ * Kick and round: fs/dontcache_kick.rs, fs/dontcache_round.rs
+ */
+void dontcache_kick(struct address_space *mapping);
+long dontcache_flush(struct bdi_writeback *wb);
+void dontcache_flush_beside(struct bdi_writeback *wb,
+			    struct wb_writeback_work *work,
+			    unsigned long dirtied_before);
+void dontcache_rest(struct bdi_writeback *wb);
+void dontcache_init(struct bdi_writeback *wb);
+int dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
+		    unsigned long dirtied_before);
+bool dontcache_keeps(struct address_space *mapping, struct bdi_writeback *wb);
+void dontcache_switched(struct address_space *mapping, struct bdi_writeback *wb);
+
+/* fs/dontcache_flusher.h, for rust/kernel/flusher.rs */
+struct bdi_writeback *wb_lock_list_of(struct inode *inode);
+void wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
+		   struct list_head *list);
+long wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
+struct super_block *wb_work_sb(struct wb_writeback_work *work);
+
+/* mm/dropbehind_dirty.h: called by the flusher of @wb; in pages */
+unsigned long wb_background_pages(struct bdi_writeback *wb);
+
+/* fs/dontcache_wb.c: init and exit of @wb, whose counter must be zero at exit */
+void dontcache_wb_init(struct bdi_writeback *wb);
+void dontcache_wb_exit(struct bdi_writeback *wb);
+
+/* fs/dontcache_wb.c: the inodes in b_dontcache of @wb */
+size_t wb_nr_dontcache(struct bdi_writeback *wb);
+bool wb_has_dontcache(struct bdi_writeback *wb);
+
+#ifdef CONFIG_RUST_WRITEBACK_AB
+/* fs/dontcache_flusher.h, for tests: serve a kick as the flusher does */
+long dontcache_test_flush(struct bdi_writeback *wb);
+
+/* fs/dontcache_debugfs.c, for tests: writers do not kick while it is on */
+DECLARE_STATIC_KEY_FALSE(dontcache_hold_key);
+#endif
+
+/*
+ * Walk over the buffers of a folio: fs/buffer_walk.rs
+ */
+
+/*
+ * File system operations for the walk that prepares a folio's buffers for a
+ * write. The walk passes on @get_block and @private of buffer_walk_begin(). The
+ * folio is locked.
+ */
+struct buffer_walk_ops {
+	/*
+	 * Map @bh to @block of the file for a write. If NULL, the walk calls
+	 * @get_block alone.
+	 */
+	int (*map)(struct inode *inode, sector_t block, struct buffer_head *bh,
+		   get_block_t *get_block, void *private);
+	/* Start a read of @bh. */
+	void (*read)(struct buffer_head *bh);
+	/* After an error, zero new buffers in [from, to) not up to date. */
+	void (*abort)(struct folio *folio, size_t from, size_t to,
+		      void *private);
+	/*
+	 * In a folio that is up to date, BH_New stays set until ->write_end().
+	 * If false, the walk clears BH_New and dirties the buffer. With true, a
+	 * buffer that is new before the walk triggers a warning.
+	 */
+	bool keeps_new;
+};
+
+/* buffer_walk_begin() is exported for file systems */
+int buffer_walk_begin(struct folio *folio, loff_t pos, unsigned int len,
+		      get_block_t *get_block, void *private,
+		      const struct buffer_walk_ops *ops);
+void buffer_walk_commit(struct folio *folio, size_t from, size_t to);
+
+/*
+ * Drop of dropbehind folios: mm/dropbehind.rs
+ *
+ * Folios whose writeback has ended on a CPU wait in its ring until a worker
+ * drops them. A kfifo would not do: a work item that finds it empty could miss
+ * the next folio. Here both sides change the slot atomically.
+ */
+enum {
+	DROPBEHIND_SLOTS	= SZ_2M / PAGE_SIZE,	/* of one page in most cases */
+};
+
+struct dropbehind_ring {
+	/* for rust/kernel/dropbehind.rs alone */
+	struct folio		*slots[DROPBEHIND_SLOTS];
+	unsigned long		nr_put;
+
+	/* as above; only the work item changes it */
+	unsigned long		nr_taken ____cacheline_aligned_in_smp;
+	struct delayed_work	work;
+};
+
+void dropbehind_end(struct folio *folio);
+void dropbehind_drop_locked(struct folio *folio);
+void dropbehind_work(struct dropbehind_ring *ring);
+
+/* mm/dropbehind_ring.c, for rust/kernel/dropbehind.rs */
+DECLARE_PER_CPU_ALIGNED(struct dropbehind_ring, dropbehind_rings);
+void dropbehind_begin(struct dropbehind_ring *ring, unsigned int ms, bool anew);
+
+/* mm/dropbehind_filemap.h, for rust/kernel/dropbehind.rs */
+void dropbehind_lock(struct address_space *mapping);
+void dropbehind_remove(struct address_space *mapping,
+		       struct folio *const *folios, unsigned int nr);
+void dropbehind_unlock(struct address_space *mapping);
+
+/*
+ * Completion of bios in task context: block/bio_task.rs
+ */
+struct bio_task {
+	struct bio		*last;	/* for rust/kernel/bio.rs alone */
+	struct work_struct	work;
+};
+
+void bio_task_add(struct bio *bio);
+void bio_task_run(struct bio_task *task);
+bool bio_can_end_here(struct bio *bio);
+
+/* block/bio_task_worker.c, for rust/kernel/bio.rs */
+DECLARE_PER_CPU(struct bio_task, bio_tasks);
+void bio_task_begin(struct bio_task *task);
+unsigned int bio_nr_dropbehind(struct bio *bio, unsigned int most);
+
+/* block/bio_micro.h, for the micro-benchmark */
+void bio_micro_work(void);
+
+/*
+ * @bio asks for completion in a task. It may end in an atomic context if a task
+ * only has to drop its folios: they wait for the task.
+ */
+static inline bool bio_ends_here(struct bio *bio)
+{
+	return rust_writeback_active() && bio_in_atomic() &&
+	       bio_can_end_here(bio);
+}
+
+/* Complete @bio in a task if @folio, which it writes, is dropbehind. */
+static inline void bio_add_dropbehind(struct bio *bio, struct folio *folio)
+{
+	if (rust_writeback_active() && folio_test_dropbehind(folio))
+		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
+}
 
 #endif /* _LINUX_RUST_WRITEBACK_H */

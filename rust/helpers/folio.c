@@ -5,7 +5,6 @@
 #include <linux/mm.h>
 #include <linux/page-flags.h>
 #include <linux/pagemap.h>
-#include <linux/swap.h>
 
 #ifdef CONFIG_BLOCK
 __rust_helper struct folio *rust_helper_bio_first_folio_all(struct bio *bio)
@@ -13,11 +12,6 @@ __rust_helper struct folio *rust_helper_bio_first_folio_all(struct bio *bio)
 	return bio_first_folio_all(bio);
 }
 #endif
-
-__rust_helper bool rust_helper_lru_cache_disabled(void)
-{
-	return lru_cache_disabled();
-}
 
 __rust_helper void rust_helper_folio_get(struct folio *folio)
 {
@@ -61,19 +55,9 @@ rust_helper_folio_zero_segments(struct folio *folio, size_t start1, size_t xend1
 	folio_zero_segments(folio, start1, xend1, start2, xend2);
 }
 
-__rust_helper void rust_helper_folio_lock(struct folio *folio)
-{
-	folio_lock(folio);
-}
-
 __rust_helper bool rust_helper_folio_trylock(struct folio *folio)
 {
 	return folio_trylock(folio);
-}
-
-__rust_helper void rust_helper_folio_set_dropbehind(struct folio *folio)
-{
-	folio_set_dropbehind(folio);
 }
 
 /* Returns all flags from before the change. */

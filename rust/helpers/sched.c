@@ -4,9 +4,11 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 
-__rust_helper bool rust_helper_in_task(void)
+__rust_helper bool rust_helper_task_is_preemptible(void)
 {
-	return in_task();
+	if (IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		return preemptible();
+	return in_task() && !irqs_disabled();
 }
 
 __rust_helper bool rust_helper_irqs_disabled(void)

@@ -84,8 +84,6 @@ pub enum WbState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WbStat {
-    /// Dirty pages.
-    Reclaimable = bindings::wb_stat_item_WB_RECLAIMABLE,
     /// Pages under writeback.
     Writeback = bindings::wb_stat_item_WB_WRITEBACK,
     /// Pages written since the wb was made.

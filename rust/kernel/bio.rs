@@ -45,8 +45,8 @@ use core::{
 ///
 /// # Invariants
 ///
-/// The bio is live and owned by this value. It is in no list, is not ended, and has a function to
-/// end it.
+/// The bio is live and owned by this value. It is in no list and is not ended, and its folios are
+/// live until it is ended.
 #[must_use = "somebody waits for the end of the bio"]
 pub struct CompletedBio(NonNull<bindings::bio>);
 
@@ -97,7 +97,7 @@ impl CompletedBio {
             {
                 return 0;
             }
-            bindings::rust_bio_nr_dropbehind(bio, most)
+            bindings::bio_nr_dropbehind(bio, most)
         }
     }
 
@@ -125,6 +125,12 @@ pub struct BioList {
 }
 
 impl BioList {
+    /// Whether there is no bio.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
     /// Takes the first bio.
     ///
     /// C counterpart: `bio_list_pop()`.
@@ -142,11 +148,11 @@ impl BioList {
 impl Drop for BioList {
     #[inline(always)]
     fn drop(&mut self) {
-        warn_on!(!self.first.is_null());
+        warn_on!(!self.is_empty());
     }
 }
 
-/// The completed bios of a CPU that wait for a task to end them (`struct rust_bio_task`).
+/// The completed bios of a CPU that wait for a task to end them (`struct bio_task`).
 ///
 /// The context that adds the first bio starts the worker, which takes bios until none is left.
 ///
@@ -157,7 +163,7 @@ impl Drop for BioList {
 ///   before the bio that points at it. This value owns the bios, which are live, completed and not
 ///   ended. The field is only accessed in this file, atomically.
 #[repr(transparent)]
-pub struct BioTask(Opaque<bindings::rust_bio_task>);
+pub struct BioTask(Opaque<bindings::bio_task>);
 
 // SAFETY: An instance is only accessed atomically.
 unsafe impl Sync for BioTask {}
@@ -169,7 +175,7 @@ impl BioTask {
     ///
     /// `ptr` must point at a CPU's share, or another instance that is never freed.
     #[inline]
-    pub unsafe fn from_raw<'a>(ptr: *mut bindings::rust_bio_task) -> &'a Self {
+    pub unsafe fn from_raw<'a>(ptr: *mut bindings::bio_task) -> &'a Self {
         // SAFETY: By that promise the instance is never freed; `Self` is transparent over it.
         unsafe { &*ptr.cast() }
     }
@@ -179,7 +185,7 @@ impl BioTask {
     pub fn per_cpu() -> PerCpu<Self> {
         // SAFETY: C defines one for each possible CPU, without a bio, and initialises the work
         // before any bio completes. `Self` is transparent over it.
-        unsafe { PerCpu::from_raw((&raw mut bindings::rust_bio_tasks).cast()) }
+        unsafe { PerCpu::from_raw((&raw mut bindings::bio_tasks).cast()) }
     }
 
     #[inline(always)]
@@ -211,7 +217,7 @@ impl BioTask {
         }
         if last.is_null() {
             // SAFETY: The work lives by the type invariants, and may be queued in any context.
-            unsafe { bindings::rust_bio_task_begin(this.0.get()) };
+            unsafe { bindings::bio_task_begin(this.0.get()) };
         }
     }
 

@@ -4,8 +4,8 @@
 //!
 //! [`crate::writeback::dropbehind`] explains how. A folio that waits in the ring of a CPU has a
 //! reference, which does not prevent drop, truncation, or invalidation for direct I/O. Reclaim,
-//! migration, `POSIX_FADV_DONTNEED` and `drop_caches` skip it. So only folios of one page wait, and
-//! only briefly.
+//! migration, `POSIX_FADV_DONTNEED` and `drop_caches` skip it. So folios wait only briefly, and
+//! larger ones only if they are in use.
 //!
 //! The worker has several folios locked at a time, not in the order in which other tasks lock
 //! folios. That cannot deadlock, because it only tries to lock, and waits for nothing while it has
@@ -16,7 +16,7 @@
 //! waits for the lock. So the inode needs no other reference. After the last folio has left, the
 //! inode's lock keeps the inode, as in C.
 //!
-//! C header: [`include/linux/rust_dropbehind.h`](srctree/include/linux/rust_dropbehind.h)
+//! C header: [`include/linux/rust_writeback.h`](srctree/include/linux/rust_writeback.h)
 
 use crate::{
     bindings,
@@ -108,17 +108,14 @@ impl LockedFolio {
     }
 
     /// Whether the folio's file ends in it, and is open for writing: a writer that appends to the
-    /// file writes to the folio again.
+    /// file writes to the folio again. The folio has these `bytes` of the file, and is in a page
+    /// cache.
     #[inline(always)]
-    fn is_appended_to(&self) -> bool {
-        let mapping = self.raw_mapping();
-        if mapping.is_null() {
-            return false;
-        }
+    fn is_appended_to(&self, bytes: &Range<i64>) -> bool {
         // SAFETY: By the type invariants of `Folio` this is a page cache that is not freed while
         // the folio is locked.
-        let inode = unsafe { AddressSpace::from_raw(mapping) }.host();
-        is_end(self.bytes(), inode.size()) && inode.is_open_for_write()
+        let inode = unsafe { AddressSpace::from_raw(self.raw_mapping()) }.host();
+        is_end(bytes, inode.size()) && inode.is_open_for_write()
     }
 }
 
@@ -128,13 +125,16 @@ impl FolioGuard<'_> {
     ///
     /// Takes the guard by value: the folio's buffers, which are borrowed from it, are freed.
     ///
-    /// Context: a task with interrupts on.
-    ///
     /// C counterpart: `filemap_end_dropbehind()`.
+    ///
+    /// # Safety
+    ///
+    /// The context must be a task with interrupts on.
     #[inline]
-    pub fn end_dropbehind(self) {
+    pub unsafe fn end_dropbehind(self) {
         // SAFETY: By the type invariants this guard has the folio locked, and nothing is borrowed
-        // from the guard any more. The guard was borrowed from the owner of a reference.
+        // from the guard any more. The guard was borrowed from the owner of a reference. The caller
+        // promises the context.
         unsafe { drop_locked(NonNull::from(&**self).cast()) };
     }
 }
@@ -180,16 +180,15 @@ impl Held {
         }
         if self.is_mapped() {
             // SAFETY: Both live, and no lock of the page cache or section of its wb is held here.
-            unsafe { bindings::rust_dontcache_claim(self.as_raw(), mapping.as_raw()) };
+            unsafe { bindings::dropbehind_claim(self.as_raw(), mapping.as_raw()) };
             return false;
         }
         self.release()
     }
 }
 
-/// Removes those of `folios` from their page cache that are still to be dropped, can be, and are
-/// not spared. Returns their number, and moves the others behind them. The caller gets the page
-/// cache's references.
+/// Removes those of `folios` from their page cache that are still to be dropped and can be. Returns
+/// their number, and moves the others behind them. The caller gets the page cache's references.
 ///
 /// Context: a task with interrupts on.
 ///
@@ -197,21 +196,17 @@ impl Held {
 ///
 /// The folios must be in one page cache, in ascending order.
 #[inline(always)]
-unsafe fn remove(folios: &mut [Held], spares: impl Fn(&Held) -> bool) -> usize {
-    let (Some(first), Some(last)) = (folios.first(), folios.last()) else {
+unsafe fn remove(folios: &mut [Held]) -> usize {
+    let Some(first) = folios.first() else {
         return 0;
     };
     // SAFETY: The mapping is the page cache of the folios. It lives while they are in it and
     // locked; after that the lock of the inode keeps it, until its last use below.
     let mapping = unsafe { AddressSpace::from_raw(first.raw_mapping()) };
-    // In most cases the file ends in none of them.
-    let has_end = is_end(first.pos()..last.bytes().end, mapping.host().size());
     // SAFETY: The page cache is live. Its operations do not change while it has folios.
     let free_folio = unsafe { (*(*mapping.as_raw()).a_ops).free_folio };
 
-    let nr = to_front(folios, |folio| {
-        !(has_end && spares(folio)) && folio.prepare(mapping)
-    });
+    let nr = to_front(folios, |folio| folio.prepare(mapping));
     let Some(folios) = folios.get_mut(..nr).filter(|folios| !folios.is_empty()) else {
         return 0;
     };
@@ -300,7 +295,7 @@ pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
         return folio.clear_dropbehind();
     }
     // SAFETY: There is only one.
-    if unsafe { remove(&mut held, |_| false) } == 1 {
+    if unsafe { remove(&mut held) } == 1 {
         let [folio] = &held;
         // SAFETY: The references were the page cache's. The caller's keeps the folio.
         unsafe { bindings::folio_put_refs(folio.as_raw(), folio.nr_pages() as i32) };
@@ -320,9 +315,10 @@ pub fn end_dropbehind(folio: &Folio) {
     if folio.nr_pages() == 1 && DropRing::put(folio) {
         return;
     }
-    if sched::in_task() && !sched::interrupts_disabled() {
+    if sched::is_preemptible() {
         if let Some(guard) = folio.try_lock() {
-            guard.end_dropbehind();
+            // SAFETY: Interrupts are on.
+            unsafe { guard.end_dropbehind() };
         }
     }
     if folio.seen().may_go() {
@@ -418,6 +414,8 @@ impl Count for Atomic<usize> {
     }
 }
 
+const _: () = assert!(MOST == bindings::FOLIO_BATCH_SIZE as usize);
+
 const SLOTS: usize = bindings::DROPBEHIND_SLOTS as usize;
 const _: () = assert!(SLOTS.is_power_of_two());
 
@@ -449,7 +447,7 @@ impl DropRing {
     #[inline(always)]
     pub fn per_cpu() -> PerCpu<Self> {
         // SAFETY: C defines one for each possible CPU, zeroed except for the work, which is
-        // initialised before any page cache exists. `Self` is transparent over it.
+        // initialised before any writeback ends. `Self` is transparent over it.
         unsafe { PerCpu::from_raw((&raw mut bindings::dropbehind_rings).cast()) }
     }
 
@@ -486,13 +484,18 @@ impl DropRing {
     ///
     /// The caller must be the ring's work, which runs once at a time.
     pub unsafe fn drop_all(&self) {
-        let mut left = self.core().waiting();
+        let mut left = self.core().waiting().min(SLOTS);
         loop {
             let mut batch = DropBatch::new();
             for _ in 0..MOST {
                 let Some(waiting) = self.core().take() else {
                     return;
                 };
+                if left == 0 && waiting.since != NEW {
+                    // This run has tried the folio and put it back.
+                    try_again(waiting);
+                    return self.begin(WAIT_MS, false);
+                }
                 left = left.saturating_sub(1);
                 batch.add(waiting);
             }
@@ -546,9 +549,6 @@ impl<'a> OwnDropRing<'a> {
     fn put(self, waiting: Waiting) -> Result<(), Waiting> {
         match self.ring.core().put(waiting)? {
             Todo::Nothing => {}
-            // Somebody migrates pages, which have to have no other reference.
-            // SAFETY: May be called in any context.
-            Todo::Soon if unsafe { bindings::lru_cache_disabled() } => self.ring.begin(0, true),
             Todo::Soon => self.ring.begin(WAIT_MS, false),
             Todo::Now => self.ring.begin(0, true),
         }
@@ -605,28 +605,23 @@ impl DropBatch {
             return guard.clear_dropbehind();
         }
         let bytes = guard.bytes();
+        if guard.is_appended_to(&bytes) && !is_old(waiting.since, now()) {
+            drop(guard);
+            return try_again(waiting);
+        }
         if !self.neighbours.add(self.nr, mapping.addr(), bytes) {
             self.drop_all();
         }
-        // INVARIANT: The batch has the lock and the reference from here. The lock keeps the folio
-        // in the page cache.
-        forget(guard);
+        // There is a place: neighbours are at most `MOST`.
         if let (Some(held), Some(word)) = (self.held.get_mut(self.nr), self.words.get_mut(self.nr))
         {
-            // There is a place: neighbours are at most `MOST`.
+            // INVARIANT: The batch has the lock and the reference from here. The lock keeps the
+            // folio in the page cache.
+            forget(guard);
             *held = waiting.folio.as_raw();
             *word = waiting.into_word();
             self.nr = self.nr.saturating_add(1);
         }
-    }
-
-    /// Whether the folio, which is locked, is to stay at the end of its file for a while.
-    #[cold]
-    fn spares(words: &[*mut bindings::folio], folio: &Held) -> bool {
-        let is_new = |word: &*mut bindings::folio| {
-            folio_of(*word) == folio.as_raw() && !is_old(word.addr() % STAMPS, now())
-        };
-        folio.is_appended_to() && words.iter().any(is_new)
     }
 
     /// Drops the folios that are still to be dropped, unlocks the others, and empties the batch.
@@ -639,7 +634,7 @@ impl DropBatch {
         // SAFETY: By the type invariants these folios are held; `Held` is transparent over one.
         let held: &mut [Held] = unsafe { slice::from_raw_parts_mut(held.as_mut_ptr().cast(), nr) };
         // SAFETY: By the type invariants the folios ascend in one page cache: they are locked.
-        let dropped = unsafe { remove(held, |folio| Self::spares(words, folio)) };
+        let dropped = unsafe { remove(held) };
         // SAFETY: The batch may release the locks. Each folio is unlocked once.
         let unlock = |folio: &Held| unsafe { bindings::folio_unlock(folio.as_raw()) };
         let (gone, staying) = held.split_at_checked(dropped).unwrap_or((held, &[]));

@@ -24,6 +24,10 @@ use crate::{
         InodeList as List, //
     },
     bindings,
+    dontcache_wb::{
+        kick_at,
+        PORTION, //
+    },
     ffi::c_long,
     fs::{
         AddressSpace,
@@ -38,21 +42,15 @@ use crate::{
         Jiffies, //
     },
     types::NotThreadSafe,
-    wb_pace::{
-        DiskWrites,
-        WbPace,
-        PORTION, //
-    },
     writeback::{
         kick::{
             self,
-            Wb, //
+            Wb,
+            DELAY_MS, //
         },
-        pace::Room,
         round::{
             self,
             Next,
-            Portion,
             Written, //
         }, //
     }, //
@@ -123,7 +121,7 @@ impl<'a> Flusher<'a> {
         dirtied_before: Jiffies,
     ) -> Self {
         // SAFETY: The caller promises live work.
-        let sb = unsafe { bindings::rust_wb_work_sb(work) };
+        let sb = unsafe { bindings::wb_work_sb(work) };
         Self {
             sync: (!sb.is_null()).then_some(Due { sb, dirtied_before }),
             // SAFETY: The caller promises the requirements.
@@ -158,35 +156,17 @@ impl<'a> Flusher<'a> {
         done
     }
 
-    /// The pace of the rounds.
-    #[inline]
-    pub fn pace(&self) -> WbPace<'a> {
-        WbPace::of(self.wb)
-    }
-
-    /// Begins a round: records what the device has written since the last round.
-    pub fn begin_round(&self) {
-        self.pace().begin_round(self.disk_writes());
-    }
-
     /// Ends a round that was to write `counted` pages.
-    pub fn end_round(&self, counted: i64, round: round::Ended) {
+    pub fn end_round(&self, counted: i64, mut round: round::Ended) {
         // SAFETY: The wb is live, and this is its flusher's context, without a lock.
-        let background = unsafe { bindings::rust_wb_background(self.wb.as_raw()) };
-        self.pace().end_round(round);
-        let kick_at = self.pace().kick_at(background as u64);
-        kick::ended(self.wb, counted, kick_at, round);
-    }
-
-    /// What the wb's disk has written. None if the device is not a disk.
-    fn disk_writes(&self) -> Option<DiskWrites> {
-        let mut disk = MaybeUninit::uninit();
-        // SAFETY: The wb is live, and this is its flusher's context, so the device still exists. C
-        // has filled the value if the function returns true.
-        unsafe {
-            bindings::wb_disk_writes(self.wb.as_raw(), disk.as_mut_ptr())
-                .then(|| disk.assume_init())
+        let background = unsafe { bindings::wb_background_pages(self.wb.as_raw()) };
+        if !round.has_spared_the_device() {
+            if counted > 0 {
+                round.again_ms = round.again_ms.or(self.wb.room().err());
+            }
+            self.wb.serve();
         }
+        kick::ended(self.wb, counted, kick_at(background as u64), round);
     }
 
     /// Has the flusher run again in `milliseconds` (if Some) or when periodic writeback is due,
@@ -219,7 +199,7 @@ impl<'a> Flusher<'a> {
     fn periodic_in(&self) -> Option<u32> {
         // SAFETY: The wb is live, and only its flusher writes this field.
         let last = unsafe { (*self.wb.as_raw()).last_old_flush };
-        if !self.pace().was_served_after(last) || !self.wb.has_dirty_io() {
+        if !self.wb.was_served_after(last) || !self.wb.has_dirty_io() {
             return None;
         }
         // SAFETY: The variable is one word, which may change at any time.
@@ -265,8 +245,16 @@ impl round::Flusher for Flusher<'_> {
     }
 
     #[inline]
-    fn room(&mut self, first: bool) -> Room {
-        self.pace().room(self.disk_writes(), first)
+    fn room(&mut self, first: bool) -> Result<i64, u32> {
+        match self.wb.room() {
+            // Other work may be what keeps the device busy.
+            Err(_) if first && self.wb.rested_ms() >= DELAY_MS.into() => Ok(if self.has_others() {
+                PORTION
+            } else {
+                PORTION / 4
+            }),
+            room => room,
+        }
     }
 }
 
@@ -341,7 +329,7 @@ impl<'a> ListsGuard<'a> {
     pub fn of_inode(inode: &'a Inode) -> Option<Self> {
         inode.wb_section().wb()?;
         // SAFETY: The inode is live. It has a wb, and always will have one.
-        let wb = unsafe { bindings::rust_wb_lock_list_of(inode.as_raw()) };
+        let wb = unsafe { bindings::wb_lock_list_of(inode.as_raw()) };
         // INVARIANT: The function has taken the lock. While it is held the inode keeps the wb and
         // its reference on it.
         Some(Self(Lists {
@@ -390,7 +378,7 @@ impl Link {
 
 /// The page cache of an inode.
 #[inline]
-fn pages_of(inode: &Inode) -> &AddressSpace {
+fn mapping_of(inode: &Inode) -> &AddressSpace {
     // SAFETY: The inode and its own page cache are live. (The node of a block device uses the page
     // cache of the device, which is not meant here.)
     unsafe { AddressSpace::from_raw(&raw mut (*inode.as_raw()).i_data) }
@@ -410,6 +398,20 @@ fn dirtied_when(inode: &Inode) -> Jiffies {
 }
 
 impl Lists<'_> {
+    /// Whether a round writes now, and has released the lock.
+    #[inline]
+    fn is_writing(&self) -> bool {
+        // SAFETY: The wb is live. The field only changes under the lock, which is held.
+        unsafe { (*self.wb.as_raw()).dontcache_portion != 0 }
+    }
+
+    /// A round is about to write no more than `pages` of an inode at a time. Zero if it has ended.
+    #[inline]
+    fn set_portion(&self, pages: i64) {
+        // SAFETY: As above.
+        unsafe { (*self.wb.as_raw()).dontcache_portion = pages as c_long };
+    }
+
     /// Adopts lists that C has locked.
     ///
     /// # Safety
@@ -533,20 +535,20 @@ impl Lists<'_> {
     /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its
     /// page cache may be locked.
     pub fn adopt(&self, inode: &Inode) {
-        let pages = pages_of(inode);
-        if !pages.may_have_dontcache_dirty() {
+        let mapping = mapping_of(inode);
+        if !mapping.may_have_dontcache_dirty() {
             return;
         }
         if let Some(link) = self.find(inode) {
-            pages.mark_dontcache_listed();
+            mapping.mark_dontcache_listed();
             self.move_to(link, To::Front(List::Dontcache));
         }
     }
 
-    /// Whether the inode of `cache`, which gets into another list, belongs into `b_dontcache`,
+    /// Whether the inode of `mapping`, which gets into another list, belongs into `b_dontcache`,
     /// where a round finds it. The caller holds the inode's lock.
-    pub fn keep(&self, cache: &AddressSpace) -> bool {
-        cache.keep_dontcache_listed()
+    pub fn keep(&self, mapping: &AddressSpace) -> bool {
+        mapping.keep_dontcache_listed()
     }
 
     /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and the
@@ -557,18 +559,18 @@ impl Lists<'_> {
     /// would write the inode beside a sync and change its dirtied time: the sync would miss its old
     /// pages.
     pub fn promote(&self, inode: &Inode) {
-        let pages = pages_of(inode);
+        let mapping = mapping_of(inode);
         let raw = inode.as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists.
         unsafe { bindings::spin_lock(&raw mut (*raw).i_lock) };
-        if pages.is_dontcache_unlisted() {
+        if mapping.is_dontcache_unlisted() {
             // A context that has the inode, or is about to list it, will see its dropbehind folios.
-            pages.mark_dontcache_listed();
+            mapping.mark_dontcache_listed();
             let state = state_of(inode);
             let is = |flags| state & flags != 0;
             match self.find(inode) {
                 Some(link) if is(QUEUED) => {
-                    let list = if WbPace::of(self.wb).is_writing() {
+                    let list = if self.is_writing() {
                         List::MoreIo
                     } else {
                         List::Io
@@ -578,7 +580,7 @@ impl Lists<'_> {
                 Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
                     let list = self.wb.head(List::Dontcache);
                     // SAFETY: The inode is live, both locks are held, and the list is the wb's.
-                    unsafe { bindings::rust_wb_move_inode(raw, self.wb.as_raw(), list) };
+                    unsafe { bindings::wb_move_inode(raw, self.wb.as_raw(), list) };
                 }
                 _ => {}
             }
@@ -609,7 +611,7 @@ impl FlusherLists<'_> {
             Some(_) => None,
         };
         if let Some(link) = interrupted {
-            if pages_of(link.inode()).may_have_dontcache_dirty() {
+            if mapping_of(link.inode()).may_have_dontcache_dirty() {
                 return Some(Candidate { link, queued: true });
             }
         }
@@ -641,7 +643,9 @@ impl round::Lists for FlusherLists<'_> {
         if self.sync.is_some_and(|sync| sync.has(inode)) {
             return Some(Next::OfSync);
         }
-        Some(Next::Ours(pages_of(inode).look_for_dontcache_dirty(looks)))
+        Some(Next::Ours(
+            mapping_of(inode).look_for_dontcache_dirty(looks),
+        ))
     }
 
     #[inline]
@@ -691,18 +695,16 @@ impl round::Lists for FlusherLists<'_> {
     }
 
     #[inline]
-    fn write(&mut self, portion: Portion) -> Written {
-        let pages = portion.pages;
+    fn write(&mut self, pages: i64, portion: i64) -> Written {
         self.next = None;
         self.first_sure = None;
         let mut left = pages as c_long;
-        let wb = self.lists.0.wb.as_raw();
-        let pace = WbPace::of(self.lists.0.wb);
-        pace.begin_writing(portion.most);
+        let lists = &*self.lists;
+        lists.set_portion(portion);
         // SAFETY: The lock is held, in the flusher's context. C releases it and takes it again; no
         // link is kept meanwhile.
-        let progress = unsafe { bindings::rust_wb_write_queued(wb, &mut left) };
-        pace.end_writing();
+        let progress = unsafe { bindings::wb_write_queued(lists.wb.as_raw(), &mut left) };
+        lists.set_portion(0);
         Written {
             pages: pages.saturating_sub(left as i64),
             progress: progress > 0,

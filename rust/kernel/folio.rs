@@ -171,14 +171,6 @@ impl Folio {
         FolioFlags(flags.load(order))
     }
 
-    /// Whether the folio has data that its device does not have (`PG_dirty`).
-    ///
-    /// C counterpart: `folio_test_dirty()`.
-    #[inline]
-    pub fn test_dirty(&self) -> bool {
-        self.flags().dirty()
-    }
-
     /// Whether every byte of the folio is as new as on its device (`PG_uptodate`). Later reads of
     /// the folio's data are ordered after the test.
     ///
@@ -186,22 +178,6 @@ impl Folio {
     #[inline]
     pub fn test_uptodate(&self) -> bool {
         self.load_flags(Acquire).has(UPTODATE)
-    }
-
-    /// Whether the folio is under writeback (`PG_writeback`).
-    ///
-    /// C counterpart: `folio_test_writeback()`.
-    #[inline]
-    pub fn test_writeback(&self) -> bool {
-        self.flags().writeback()
-    }
-
-    /// Whether the folio leaves the page cache once it is clean (`PG_dropbehind`).
-    ///
-    /// C counterpart: `folio_test_dropbehind()`.
-    #[inline]
-    pub fn test_dropbehind(&self) -> bool {
-        self.flags().dropbehind()
     }
 
     /// Whether the folio is in the page cache whose lock is held.
@@ -230,22 +206,6 @@ impl Folio {
     #[inline]
     pub fn test_locked(&self) -> bool {
         self.flags().has(LOCKED)
-    }
-
-    /// Locks the folio, and sleeps until the lock is free.
-    ///
-    /// Context: may sleep. The caller holds no lock of a folio of higher index.
-    ///
-    /// C counterpart: `folio_lock()`.
-    #[inline]
-    pub fn lock(&self) -> FolioGuard<'_> {
-        // SAFETY: The folio is live by the type invariants.
-        unsafe { bindings::folio_lock(self.as_raw()) };
-        // INVARIANT: `folio_lock()` returns with the lock held. The guard has it from here.
-        FolioGuard {
-            folio: self,
-            _not_send: NotThreadSafe,
-        }
     }
 
     /// Locks the folio if its lock is free.
@@ -352,18 +312,6 @@ impl LockedFolio {
                 inner.start.min(end),
             )
         };
-    }
-
-    /// Marks the folio to leave the page cache once it is clean.
-    ///
-    /// Requires a clean folio: the counter of dirty dropbehind pages follows changes of the dirty
-    /// flag, not of this flag.
-    ///
-    /// C counterpart: `folio_set_dropbehind()`.
-    #[inline]
-    pub fn set_dropbehind(&self) {
-        // SAFETY: The folio is live by the type invariants; the flag is set atomically.
-        unsafe { bindings::folio_set_dropbehind(self.as_raw()) };
     }
 }
 

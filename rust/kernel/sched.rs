@@ -10,26 +10,16 @@ use crate::{
     time::Jiffies, //
 };
 
-/// Whether the current context is a task.
+/// Whether the current context is a task with interrupts on that may be preempted. Without
+/// `CONFIG_PREEMPT_COUNT` the kernel does not know the last.
 ///
 /// Context: any.
 ///
-/// C counterpart: `in_task()`.
+/// C counterpart: `preemptible()`.
 #[inline(always)]
-pub fn in_task() -> bool {
+pub fn is_preemptible() -> bool {
     // SAFETY: May be called in any context.
-    unsafe { bindings::in_task() }
-}
-
-/// Whether interrupts are off on this CPU.
-///
-/// Context: any.
-///
-/// C counterpart: `irqs_disabled()`.
-#[inline(always)]
-pub fn interrupts_disabled() -> bool {
-    // SAFETY: May be called in any context.
-    unsafe { bindings::irqs_disabled() }
+    unsafe { bindings::task_is_preemptible() }
 }
 
 /// Lets other tasks run if necessary.

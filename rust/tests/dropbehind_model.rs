@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of contexts that put folios into a ring, and of its worker: no folio stays when the
-//! worker is not to run. Run with `RUSTFLAGS="--cfg loom"`.
+//! Every interleaving of contexts that put folios into a ring, and of its worker: no folio stays when
+//! the worker is not to run. Run with `RUSTFLAGS="--cfg loom"`.
 //!
 //! Each mutant leaves out an order that this depends on; the model has to find it.
 

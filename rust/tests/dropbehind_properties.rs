@@ -257,13 +257,13 @@ fn the_end_of_a_file() {
     let page = |number: i64| number * 4096..(number + 1) * 4096;
     for (size, end) in [(1, 0), (4095, 0), (4097, 1), (8191, 1)] {
         let ends: Vec<_> = (0..3)
-            .filter(|&number| is_end(page(number), size))
+            .filter(|&number| is_end(&page(number), size))
             .collect();
         assert_eq!(ends, [end], "{size} bytes");
     }
     for size in [0, 4096, 8192] {
         assert!(
-            (0..3).all(|number| !is_end(page(number), size)),
+            (0..3).all(|number| !is_end(&page(number), size)),
             "{size} bytes"
         );
     }

@@ -12,8 +12,7 @@ use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use writeback::kick::{ask, consume, ended, rest, Wb};
-use writeback::pace::Room;
-use writeback::round::{portion, round, Flusher, Has, Lists, Next, Portion, Purpose, Written};
+use writeback::round::{portion, round, Flusher, Has, Lists, Next, Purpose, Written};
 
 const WRITERS: usize = 2;
 
@@ -136,8 +135,10 @@ impl Wb for Model {
         self.left.load(Ordering::Relaxed)
     }
 
-    fn take_left(&self) -> bool {
-        self.is_left() && swap(&self.left, false)
+    fn take_left(&self) {
+        if self.is_left() {
+            swap(&self.left, false);
+        }
     }
 
     fn has_queue(&self) -> bool {
@@ -173,12 +174,12 @@ impl Flusher for Running {
         }
     }
 
-    fn others_wait(&self) -> bool {
-        false
+    fn room(&mut self, _first: bool) -> Result<i64, u32> {
+        Ok(Self::PORTION)
     }
 
-    fn room(&mut self, _first: bool) -> Room {
-        Room::Pages(Self::PORTION)
+    fn others_wait(&self) -> bool {
+        false
     }
 }
 
@@ -208,7 +209,7 @@ impl Lists for Locked<'_> {
     }
 
     /// All pages that are dirty when it comes to them.
-    fn write(&mut self, _: Portion) -> Written {
+    fn write(&mut self, _: i64, _: i64) -> Written {
         drop(self.place.take());
         let written = self.model.clean();
         self.place = Some(self.model.place.lock().unwrap());

@@ -7,9 +7,8 @@
 
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use writeback::pace::Room;
 use writeback::round::{
-    portion, round, turn, During, Flusher, Has, Lists, Next, Portion, Purpose, Written, FRUITLESS,
+    portion, round, turn, Device, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS,
     INODES, LOOKS,
 };
 
@@ -76,10 +75,10 @@ impl Flusher for Wb {
         self.works > 0
     }
 
-    fn room(&mut self, _first: bool) -> Room {
+    fn room(&mut self, _first: bool) -> Result<i64, u32> {
         match self.busy_from {
-            Some(writes) if self.writes >= writes => Room::Busy(BUSY_FOR),
-            _ => Room::Pages(self.room.unwrap_or(PORTION)),
+            Some(writes) if self.writes >= writes => Err(BUSY_FOR),
+            _ => Ok(self.room.unwrap_or(PORTION)),
         }
     }
 }
@@ -133,12 +132,8 @@ impl Lists for &mut Wb {
         self.more_io.push_front(inode);
     }
 
-    fn write(&mut self, Portion { pages, most }: Portion) -> Written {
-        assert_eq!(
-            most,
-            self.room.unwrap_or(i64::MAX),
-            "C writes as much as it likes"
-        );
+    fn write(&mut self, pages: i64, most: i64) -> Written {
+        assert!(most <= self.room.unwrap_or(PORTION));
         self.sure = 0;
         self.looks = 0;
         self.largest_write = self.largest_write.max(pages);
@@ -438,6 +433,32 @@ proptest! {
         prop_assert!(wb.written.is_empty());
         wb.check_costs();
     }
+}
+
+/// A slow device gets what it writes in 40 ms, and waits if it has more than that.
+#[test]
+fn a_slow_device_is_spared() {
+    let room = |written, under_way, elapsed_ms| {
+        Device {
+            written,
+            under_way,
+            elapsed_ms,
+        }
+        .room()
+    };
+    // 12 KiB a millisecond.
+    assert_eq!(room(240, 480, 20), Ok(Some(480)));
+    assert_eq!(room(240, 600, 20), Err(30));
+    assert_eq!(room(240, 4000, 20), Err(50));
+    // It has done nothing.
+    assert_eq!(room(0, 129, 20), Err(50));
+    assert_eq!(room(-1, 129, 20), Err(50));
+    // Its speed is unknown, because it is idle or the time is short.
+    assert_eq!(room(0, 128, 20), Ok(None));
+    assert_eq!(room(0, 4000, 4), Ok(None));
+    // It is fast: 32 KiB a millisecond.
+    assert_eq!(room(640, 4000, 20), Ok(None));
+    assert_eq!(room(639, 4000, 20), Err(50));
 }
 
 /// Who waits for a work does not wait for one portion after the other.

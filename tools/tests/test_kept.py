@@ -52,7 +52,7 @@ def test_pages_of_the_code_are_fresh(project: Path) -> None:
 
 def test_a_line_of_code_makes_them_old(project: Path) -> None:
     fresh(project)
-    with (project / "fs" / "rust_round.c").open("a") as file:
+    with (project / "fs" / "dontcache_wb.c").open("a") as file:
         file.write("int more;\n")
     assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.md" for name in kept.AGED]
 
@@ -67,7 +67,7 @@ def test_a_hook_makes_them_old(project: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "more"),
     [
-        ("fs/rust_round.c", "/* A comment. */\n"),
+        ("fs/dontcache_wb.c", "/* A comment. */\n"),
         ("mm/dontcache_counter.rs", "// A comment.\n"),
         ("rust/kernel/writeback/pace.rs", "\n#[cfg(all(test, not(loom)))]\nmod more {}\n"),
         ("mm/dontcache.rst", "A sentence.\n"),

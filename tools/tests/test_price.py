@@ -106,7 +106,7 @@ def test_the_state_of_free_memory_is_not_judged() -> None:
     rust = results["rust"][BUFFERED.name]
     results["rust"][BUFFERED.name] = dataclasses.replace(rust, judged=(100_200,))
     assert price.judge(results) == []
-    assert price.NOT_JUDGED.match("__rmqueue_pcplist") and not price.NOT_JUDGED.match("rust_write_begin")
+    assert price.NOT_JUDGED.match("__rmqueue_pcplist") and not price.NOT_JUDGED.match("buffer_walk_begin")
 
 
 def test_rows_that_may_be_dearer_exist() -> None:

@@ -2,7 +2,7 @@
 
 //! Calls a file system in C while the buffers of a folio are prepared for a write.
 //!
-//! C header: [`include/linux/rust_buffer_walk.h`](srctree/include/linux/rust_buffer_walk.h)
+//! C header: [`include/linux/rust_writeback.h`](srctree/include/linux/rust_writeback.h)
 
 use crate::{
     bindings,
@@ -37,7 +37,7 @@ pub struct WriteBegin<'a> {
     first: u64,
     get_block: bindings::get_block_t,
     private: *mut c_void,
-    ops: &'a bindings::rust_write_begin_ops,
+    ops: &'a bindings::buffer_walk_ops,
 }
 
 impl<'a> WriteBegin<'a> {
@@ -55,7 +55,7 @@ impl<'a> WriteBegin<'a> {
         block_bits: u32,
         get_block: bindings::get_block_t,
         private: *mut c_void,
-        ops: *const bindings::rust_write_begin_ops,
+        ops: *const bindings::buffer_walk_ops,
     ) -> Self {
         // INVARIANT: The caller promises all of it.
         Self {

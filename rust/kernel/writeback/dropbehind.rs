@@ -7,7 +7,7 @@
 //! starts it immediately. The worker locks the folios in order, and removes those that are
 //! neighbours in a file together ([`Neighbours`]), because a single folio takes two locks to leave.
 //! For a larger folio the locks matter less than the task switch, and it would keep more memory: a
-//! task drops it at once.
+//! task drops it at once. It only waits if it is in use, or if no task ends its writeback.
 //!
 //! A folio may change while it waits. It is dropped if it still [`may`](Seen::may_go) when the lock
 //! of its page cache is held. Under that lock a lookup clears dropbehind, and a writer makes a
@@ -94,7 +94,7 @@ pub fn is_old(since: usize, now: usize) -> bool {
 /// Whether a folio with these bytes of a file contains the end of the file, at `size` bytes, and
 /// has room for more.
 #[inline(always)]
-pub fn is_end(bytes: Range<i64>, size: i64) -> bool {
+pub fn is_end(bytes: &Range<i64>, size: i64) -> bool {
     bytes.start < size && size < bytes.end
 }
 

@@ -26,13 +26,30 @@
 //!
 //! While a round runs, the threshold is infinite, so that no writer requests another one. The end
 //! of the round sets the threshold again ([`ended`]), and begins the next round itself if enough
-//! pages have come meanwhile. The threshold stays infinite if the round could write nothing: then
-//! the flusher retries after each delay.
+//! pages have come meanwhile. The threshold stays infinite if the round could write nothing, or a
+//! slow device has enough: then the flusher comes back by itself.
 
-use super::{
-    pace::DELAY_MS,
-    round::Ended, //
-};
+use super::round::Ended;
+
+/// For how long a dirty dropbehind page waits for more pages, in milliseconds. Each round costs a
+/// wake-up, and the more dirty pages it finds the larger are the device's writes.
+pub const DELAY_MS: u32 = 200;
+
+/// The dirty dropbehind pages of `1 << page_shift` bytes at which a writer kicks the flusher: 8
+/// MiB, but no more than a quarter of the `background` pages at which background writeback begins.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::writeback::kick::kick_at;
+///
+/// assert_eq!(kick_at(12, 1 << 20), 2048);
+/// assert_eq!(kick_at(12, 400), 100);
+/// ```
+pub fn kick_at(page_shift: u32, background: u64) -> i64 {
+    let quarter = i64::try_from(background / 4).unwrap_or(i64::MAX);
+    quarter.min((8 << 20) >> page_shift).max(1)
+}
 
 /// What the protocol needs of a `bdi_writeback`.
 pub trait Wb {
@@ -72,8 +89,8 @@ pub trait Wb {
     /// Whether the left bit is set. Unordered.
     fn is_left(&self) -> bool;
 
-    /// Takes the left bit, and returns whether it was set. A full barrier if it was.
-    fn take_left(&self) -> bool;
+    /// Takes the left bit. A full barrier if it was set.
+    fn take_left(&self);
 
     /// Sets when the left pages are due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
@@ -126,7 +143,7 @@ pub fn ask(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> 
     if wb.about_dirty() >= wb.kick_at() {
         return (!wb.test_and_set_pending()).then_some(Run::Now);
     }
-    leave_for(wb, DELAY_MS).then_some(Run::Later)
+    leave(wb).then_some(Run::Later)
 }
 
 /// Whether a round is requested now. On a device without DONTCACHE these two reads of bits are the
@@ -158,7 +175,8 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
     // The round serves both requests.
     wb.take_left();
     let pages = wb.dontcache_dirty();
-    if pages <= 0 && !wb.has_queue() {
+    // A round of nothing sets the threshold, if the last round has left it infinite.
+    if pages <= 0 && !wb.has_queue() && wb.kick_at() < i64::MAX {
         return None;
     }
     wb.set_kick_at(i64::MAX);
@@ -167,15 +185,11 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
 
 /// Sets the left bit for pages that the caller has counted. If the bit was set before, the new
 /// pages are due with the earlier ones.
-pub fn leave(wb: &impl Wb) {
-    leave_for(wb, DELAY_MS);
-}
-
-/// Sets the left bit, and the due time if the bit was not set. Returns whether it was not set.
-fn leave_for(wb: &impl Wb, milliseconds: u32) -> bool {
+/// Returns whether the bit was not set.
+pub fn leave(wb: &impl Wb) -> bool {
     let is_first = !wb.test_and_set_left();
     if is_first {
-        wb.set_due_in(milliseconds);
+        wb.set_due_in(DELAY_MS);
     }
     is_first
 }
@@ -195,13 +209,15 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
         .saturating_sub(round.pages)
         .min(wb.about_dirty())
         .max(0);
-    wb.set_kick_at(if counted > 0 && !round.progress {
+    let spares_the_device = round.again_ms.is_some_and(|milliseconds| milliseconds > 0);
+    wb.set_kick_at(if spares_the_device || counted > 0 && !round.progress {
         i64::MAX
     } else {
         kick_at.saturating_add(rest)
     });
     if let Some(milliseconds) = round.again_ms {
-        if !leave_for(wb, milliseconds) && wb.due_in().is_some_and(|due| due > milliseconds) {
+        // Pages that are due earlier stay so.
+        if !wb.test_and_set_left() || wb.due_in().is_some_and(|due| due > milliseconds) {
             wb.set_due_in(milliseconds);
         }
     } else if counted > 0 && (counted > round.pages || wb.has_queue()) {
@@ -312,9 +328,9 @@ mod tests {
             self.call("left?");
             self.left.get()
         }
-        fn take_left(&self) -> bool {
+        fn take_left(&self) {
             self.call("clear left");
-            self.left.replace(false)
+            self.left.set(false);
         }
         fn set_due_in(&self, milliseconds: u32) {
             self.due.set(self.now.get() + milliseconds);
@@ -478,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_waits_for_the_device_comes_again_soon() {
+    fn a_round_that_spares_the_device_comes_again_soon() {
         let round = Ended {
             again_ms: Some(5),
             ..written(50)
@@ -497,6 +513,22 @@ mod tests {
         wb.pass(DELAY_MS - 1);
         ended(&wb, 99, MANY, round);
         assert_eq!(rest(&wb), Some(1));
+    }
+
+    #[test]
+    fn writers_kick_again_after_a_slow_device_has_done_all() {
+        let wb = with(0);
+        let round = Ended {
+            again_ms: Some(5),
+            ..written(99)
+        };
+        ended(&wb, 99, MANY, round);
+        assert_eq!(wb.kick_at(), i64::MAX);
+        wb.pass(5);
+        assert_eq!(consume(&wb), Some(0));
+        ended(&wb, 0, MANY, written(0));
+        assert_eq!(wb.kick_at(), MANY);
+        assert_eq!(rest(&wb), None);
     }
 
     #[test]
@@ -563,5 +595,14 @@ mod tests {
         assert_eq!(consume(&wb), Some(7));
         assert!(!wb.pending.get() && !wb.left.get());
         assert_eq!(*wb.calls.borrow(), ["clear pending", "clear left", "sum"]);
+    }
+
+    #[test]
+    fn writers_kick_at_8_mib_and_earlier_if_memory_is_short() {
+        for page_shift in 12..=16 {
+            assert_eq!(super::kick_at(page_shift, u64::MAX) << page_shift, 8 << 20);
+        }
+        assert_eq!(super::kick_at(12, 40), 10);
+        assert_eq!(super::kick_at(12, 0), 1);
     }
 }

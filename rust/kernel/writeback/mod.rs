@@ -13,5 +13,4 @@ pub mod block_range;
 pub mod buffer_walk;
 pub mod dropbehind;
 pub mod kick;
-pub mod pace;
 pub mod round;

@@ -8,7 +8,7 @@
 //!
 //! - costs what it writes: it looks only at inodes of the queue, and at few pages of each;
 //! - writes in portions, and ends after one portion if a work item is queued;
-//! - skips a device that has enough small writes in flight;
+//! - gives a slow device no more than that writes in [`QUEUED_MS`] ([`Device::room`]);
 //! - skips what other work has queued. Beside work for `sync()` it also skips the inodes of the
 //!   sync: the sync would miss an inode whose dirtied time changes before the sync reaches it;
 //! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
@@ -16,8 +16,6 @@
 //! The flusher retries after the delay what a round leaves.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
-
-use super::pace::Room;
 
 /// Pages of `1 << page_shift` bytes that a round writes before it checks for queued work. C adds 4
 /// MiB to an inode's share and rounds down to a multiple of 4 MiB: one more page would double it.
@@ -79,22 +77,12 @@ pub struct Written {
     pub all: bool,
 }
 
-/// The limits of one write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Portion {
-    /// Number of pages. C may exceed it, to finish what it has begun of an inode.
-    pub pages: i64,
-    /// Limit for each inode. [`i64::MAX`] if C chooses.
-    pub most: i64,
-}
-
 /// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Pages that were written.
     pub pages: i64,
-    /// Delay until the next round, if the device has enough in flight until then or other work has
-    /// its turn.
+    /// Delay until the next round, if the device has enough until then or other work has its turn.
     pub again_ms: Option<u32>,
     /// Whether anything was written, or the next round may write what this round has not reached,
     /// or has left to other work.
@@ -102,7 +90,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Whether the round wrote nothing because the device had enough in flight.
+    /// Whether the round wrote nothing because the device had enough.
     pub fn has_spared_the_device(self) -> bool {
         self.pages == 0 && self.again_ms.is_some()
     }
@@ -125,6 +113,50 @@ pub fn turn(written: i64, portion: i64) -> i64 {
     written.max(portion)
 }
 
+/// What the flusher keeps in flight on a slow device, in milliseconds: pages in memory may still
+/// get neighbours, and pages in the queue of a device do not.
+pub const QUEUED_MS: i64 = 40;
+
+/// A device that has less to do is about to be idle, in KiB.
+const IDLE: i64 = 128;
+
+/// A device that writes as much in a millisecond is not slow, in KiB.
+const FAST: i64 = 32;
+
+/// What the device of a wb has done for it since the last round, and has still to do, in KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// What was written.
+    pub written: i64,
+    /// What is under writeback.
+    pub under_way: i64,
+    /// Milliseconds since the last round.
+    pub elapsed_ms: i64,
+}
+
+impl Device {
+    /// Whether the device is about to have nothing to do, so that its speed is unknown.
+    pub fn is_idle(self) -> bool {
+        self.under_way <= IDLE
+    }
+
+    /// How much the device may get, in KiB, if it is slow. None if it may get a portion. Returns
+    /// for how many milliseconds it has enough otherwise.
+    pub fn room(self) -> Result<Option<i64>, u32> {
+        let fast = self.elapsed_ms.saturating_mul(FAST);
+        if self.is_idle() || self.elapsed_ms < 5 || self.written >= fast {
+            return Ok(None);
+        }
+        let queued = self.written.max(0).saturating_mul(QUEUED_MS) / self.elapsed_ms;
+        if self.under_way <= queued {
+            return Ok(Some(queued));
+        }
+        // The flusher comes back early, because it may take as long to run.
+        let busy_ms = self.under_way.saturating_mul(QUEUED_MS) / queued.max(1);
+        Err(busy_ms.saturating_sub(QUEUED_MS / 2).min(50) as u32)
+    }
+}
+
 /// The lists of a wb, locked.
 pub trait Lists {
     /// Sets aside what other work has queued, in its order.
@@ -145,9 +177,11 @@ pub trait Lists {
     /// Leaves the next inode to the sync, which has to write it.
     fn hand_over_next(&mut self);
 
-    /// Writes what is queued. The lists are unlocked meanwhile. An inode that is still dirty
-    /// afterwards is at the end of the list where it belongs.
-    fn write(&mut self, portion: Portion) -> Written;
+    /// Writes `pages` pages of what is queued, and no more than `portion` of an inode at a time. C
+    /// may exceed the number, to finish what it has begun of an inode. The lists are unlocked
+    /// meanwhile. An inode that is still dirty afterwards is at the end of the list where it
+    /// belongs.
+    fn write(&mut self, pages: i64, portion: i64) -> Written;
 
     /// Puts queued inodes that were not reached back to the front, in their order.
     fn unqueue(&mut self);
@@ -169,16 +203,15 @@ pub trait Flusher {
     /// Whether a work item is queued.
     fn others_wait(&self) -> bool;
 
-    /// How much the device may get: a portion, or less. `first` is true while the round has written
-    /// nothing. Such a round has room even if the device is busy, if no round was served for as
-    /// long as a page may wait.
-    fn room(&mut self, first: bool) -> Room;
+    /// How many pages the device may get, by [`Device::room`]. The `first` portion of a round does
+    /// not wait for a busy device if no round was served for as long as a page may wait.
+    fn room(&mut self, first: bool) -> Result<i64, u32>;
 }
 
 /// What the round may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// The flusher has no other work, or its work may wait: the round keeps pace with the device.
+    /// The flusher has no other work, or its work may wait: the round spares a slow device.
     Alone,
     /// Other work waits: a work item is next, the flusher is a rescuer, or works for `sync()`.
     Beside,
@@ -249,9 +282,9 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
         let mut portion = F::PORTION;
         if left > 0 && purpose == Purpose::Alone {
             match flusher.room(ended.pages == 0) {
-                Room::Pages(pages) => portion = pages,
-                Room::Busy(milliseconds) => {
-                    ended.again_ms = Some(milliseconds);
+                Ok(pages) => portion = pages,
+                Err(busy_ms) => {
+                    ended.again_ms = Some(busy_ms);
                     ended.progress = true;
                     return ended;
                 }
@@ -265,14 +298,7 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
             progress = left > 0;
             if progress {
                 let pages = left.min(portion);
-                let written = lists.write(Portion {
-                    pages,
-                    most: if portion < F::PORTION {
-                        portion
-                    } else {
-                        i64::MAX
-                    },
-                });
+                let written = lists.write(pages, portion);
                 ended.pages = ended.pages.saturating_add(written.pages);
                 left = left.saturating_sub(written.pages);
                 progress = written.progress;

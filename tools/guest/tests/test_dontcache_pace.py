@@ -9,7 +9,6 @@ import os
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from lib import ktap
 from lib.dontcache import (
@@ -19,15 +18,12 @@ from lib.dontcache import (
     core,
     counter,
     file_system,
-    flusher_held,
     in_cgroup,
-    left_of,
     opened,
     trace,
     until,
     write_dontcache,
 )
-from lib.walk import SECTOR, NullBlock
 
 DELAY = 0.2
 """Seconds that a page may wait."""
@@ -37,7 +33,6 @@ REQUEST = 512 << 10
 ISSUED = re.compile(r"block_rq_issue: \S+ W\w* \d+ \([^)]*\) \d+ \+ (\d+) ")
 PIECE = 64 << 10
 """What a folio has that the flusher writes as a whole."""
-WROTE = re.compile(r" wrote=(\d+)")
 NR_PAGES = re.compile(r"writeback_start: .* nr_pages=(\d+) .*reason=dontcache")
 
 
@@ -96,27 +91,9 @@ def a_writer_makes_large_requests() -> None:
         assert mean >= 0.9 * REQUEST, f"{len(sizes)} requests of {mean:.0f} bytes on average: {sizes}"
 
 
-def a_new_disk_is_given_little() -> None:
-    """A quarter of a portion, until it was seen to write; unless it says that it does not count."""
-    needs_rust()
-    for counts, first in (1, MIB), (0, 4 * MIB):
-        with NullBlock(64, SECTOR) as disk, file_system("ext4", disk.device) as root, opened(root / "file") as fd:
-            os.sync()
-            Path("/sys/block", Path(disk.device).name, "queue/iostats").write_text(f"{counts}")
-            inode = f" ino={os.fstat(fd).st_ino} "
-            with trace("writeback/writeback_single_inode") as lines:
-                with flusher_held():
-                    for offset in range(0, 4 * MIB, PIECE):
-                        write_dontcache(fd, offset, bytes(PIECE))
-                until(lambda fd=fd: left_of(fd) == 0, 30, "pages stay")  # type: ignore[misc]
-                wrote = [int(found[1]) * PAGE for line in lines() if inode in line and (found := WROTE.search(line))]
-        assert wrote[:1] == [first], f"iostats {counts}: the flusher wrote {wrote} bytes"
-
-
 CASES = (
     small_group_kicks_early,
     a_writer_makes_large_requests,
-    a_new_disk_is_given_little,
 )
 
 if __name__ == "__main__":

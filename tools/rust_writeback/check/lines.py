@@ -19,12 +19,12 @@ from .. import paths
 from ..errors import Failure, run_main
 
 MECHANISMS = {
-    "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|rust_dirty_folio",
-    "kick and round": r"dontcache_list|fs/dontcache\.rs|kick|round|[_/]pace\.|flush",
-    "walk": r"buffer_walk|buffer_head|block_range|write_begin",
+    "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|dropbehind_dirty",
+    "kick and round": r"dontcache_list|dontcache_wb|fs/dontcache\.rs|kick|round|flush",
+    "walk": r"_walk|buffer_head|block_range|write_begin",
     "bio": r"bio",
     "drop": r"dropbehind",
-    "shared": r"backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback|rust_dontcache",
+    "shared": r"backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback",
 }
 """The first that is found in a file's name is its mechanism."""
 NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"

@@ -46,3 +46,21 @@ void dropbehind_unlock(struct address_space *mapping)
 }
 
 #endif /* CONFIG_RUST_WRITEBACK */
+
+/*
+ * A lookup found @folio in @mapping. Clear dropbehind unless this is a
+ * DONTCACHE lookup or, unlike in C, a lookup for the lock alone: truncation
+ * does not keep the folio. Unlike in C, a folio without dropbehind is not
+ * written to. Returns true if C has nothing to do.
+ */
+static __always_inline bool
+dropbehind_found(struct folio *folio, struct address_space *mapping,
+		 fgf_t fgp_flags)
+{
+	if (!rust_writeback_active())
+		return false;
+	if (folio_test_dropbehind(folio) && !(fgp_flags & FGP_DONTCACHE) &&
+	    fgp_flags != FGP_LOCK)
+		dropbehind_claim(folio, mapping);
+	return true;
+}

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Makes dropbehind folios dirty and clean. Only page-writeback.c includes this
- * file. rust/kernel/writeback/account.rs explains the rules.
+ * Makes dropbehind folios dirty and clean, and reads the background threshold.
+ * Only page-writeback.c includes this file. rust/kernel/writeback/account.rs
+ * explains the rules.
  */
+
 /*
  * Like __folio_mark_dirty(), but sets the dirty flag too, under the lock.
  * Returns true if @folio was clean.
  */
 static __always_inline bool
-rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
-		      int warn)
+dropbehind_dirty(struct folio *folio, struct address_space *mapping,
+		 int warn)
 {
 	unsigned long flags;
 	bool newly_dirty;
@@ -24,9 +26,9 @@ rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
 		/* Count only pages that are written back. */
 		if (folio_test_dropbehind(folio) &&
 		    mapping_can_writeback(mapping))
-			rust_dontcache_dirtied(mapping,
-					       inode_to_wb(mapping->host),
-					       folio_nr_pages(folio));
+			dontcache_dirtied(mapping,
+					  inode_to_wb(mapping->host),
+					  folio_nr_pages(folio));
 		__xa_set_mark(&mapping->i_pages, folio->index,
 			      PAGECACHE_TAG_DIRTY);
 	}
@@ -36,21 +38,40 @@ rust_dirty_dropbehind(struct folio *folio, struct address_space *mapping,
 
 #ifdef CONFIG_RUST_WRITEBACK
 /* For mark_buffer_dirty(). A truncated @folio has no page cache. */
-struct address_space *rust_dirty_buffers_folio(struct folio *folio)
+struct address_space *dropbehind_dirty_buffers(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
 
-	if (mapping && rust_dirty_dropbehind(folio, mapping, 0))
+	if (mapping && dropbehind_dirty(folio, mapping, 0))
 		return mapping;
 	return NULL;
+}
+
+/*
+ * The number of dirty pages at which background writeback of @wb begins: of the
+ * system, or of its memory cgroup if that is lower.
+ */
+unsigned long wb_background_pages(struct bdi_writeback *wb)
+{
+	struct dirty_throttle_control gdtc = { GDTC_INIT(wb) };
+	struct dirty_throttle_control mdtc = { MDTC_INIT(wb, &gdtc) };
+
+	domain_dirty_avail(&gdtc, false);
+	domain_dirty_limits(&gdtc);
+	if (!mdtc_valid(&mdtc))
+		return gdtc.bg_thresh;
+
+	domain_dirty_avail(&mdtc, false);
+	domain_dirty_limits(&mdtc);
+	return min(gdtc.bg_thresh, mdtc.bg_thresh);
 }
 #endif
 
 /* Like filemap_dirty_folio(). */
-static bool rust_filemap_dirty_folio(struct address_space *mapping,
-				     struct folio *folio)
+static bool dropbehind_dirty_folio(struct address_space *mapping,
+				   struct folio *folio)
 {
-	if (!rust_dirty_dropbehind(folio, mapping, !folio_test_private(folio)))
+	if (!dropbehind_dirty(folio, mapping, !folio_test_private(folio)))
 		return false;
 	__mark_inode_dirty(mapping->host, I_DIRTY_PAGES);
 	return true;
@@ -62,46 +83,46 @@ static bool rust_filemap_dirty_folio(struct address_space *mapping,
  * dropbehind.
  */
 static __always_inline bool
-rust_folio_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
+dropbehind_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
 {
 	const unsigned long both = BIT(PG_dirty) | BIT(PG_dropbehind);
 	unsigned long flags;
 
-	if (!rust_dirties_dropbehind(folio))
+	if (!dropbehind_needs_lock(folio))
 		return folio_test_clear_dirty(folio);
 	flags = atomic_long_fetch_andnot(BIT(PG_dirty),
 					 (atomic_long_t *)folio_flags(folio, 0));
 	if ((flags & both) == both)
-		rust_dontcache_cleaned(wb, folio_nr_pages(folio));
+		dontcache_cleaned(wb, folio_nr_pages(folio));
 	return flags & BIT(PG_dirty);
 }
 
 /* A page cache lock, not taken if the wb section already holds it. */
-struct rust_pages_lock {
+struct dropbehind_pages_lock {
 	struct address_space *mapping;
 	unsigned long flags;
 };
 
-static struct rust_pages_lock
-rust_lock_pages(struct folio *folio, struct address_space *mapping,
-		const struct wb_lock_cookie *cookie)
+static struct dropbehind_pages_lock
+dropbehind_lock_pages(struct folio *folio, struct address_space *mapping,
+		      const struct wb_lock_cookie *cookie)
 {
-	struct rust_pages_lock lock = {};
+	struct dropbehind_pages_lock lock = {};
 
-	if (rust_dirties_dropbehind(folio) && !cookie->locked) {
+	if (dropbehind_needs_lock(folio) && !cookie->locked) {
 		lock.mapping = mapping;
 		xa_lock_irqsave(&mapping->i_pages, lock.flags);
 	}
 	return lock;
 }
 
-static void rust_unlock_pages(struct rust_pages_lock *lock)
+static void dropbehind_unlock_pages(struct dropbehind_pages_lock *lock)
 {
 	if (lock->mapping)
 		xa_unlock_irqrestore(&lock->mapping->i_pages, lock->flags);
 }
 
-DEFINE_CLASS(rust_pages_lock, struct rust_pages_lock, rust_unlock_pages(&_T),
-	     rust_lock_pages(folio, mapping, cookie),
+DEFINE_CLASS(dropbehind_pages_lock, struct dropbehind_pages_lock, dropbehind_unlock_pages(&_T),
+	     dropbehind_lock_pages(folio, mapping, cookie),
 	     struct folio *folio, struct address_space *mapping,
 	     const struct wb_lock_cookie *cookie)

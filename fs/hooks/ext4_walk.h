@@ -3,7 +3,7 @@
  * The C part of ext4_block_write_begin(). Only ext4's inode.c includes this
  * file: the journal helpers are static there.
  */
-static int rust_ext4_map(struct inode *inode, sector_t block,
+static int ext4_walk_map(struct inode *inode, sector_t block,
 			 struct buffer_head *bh, get_block_t *get_block,
 			 void *handle)
 {
@@ -17,12 +17,12 @@ static int rust_ext4_map(struct inode *inode, sector_t block,
 	return err;
 }
 
-static void rust_ext4_read(struct buffer_head *bh)
+static void ext4_walk_read(struct buffer_head *bh)
 {
 	ext4_read_bh_lock(bh, 0, false);
 }
 
-static void rust_ext4_abort(struct folio *folio, size_t from, size_t to,
+static void ext4_walk_abort(struct folio *folio, size_t from, size_t to,
 			    void *handle)
 {
 	struct inode *inode = folio->mapping->host;
@@ -33,25 +33,25 @@ static void rust_ext4_abort(struct folio *folio, size_t from, size_t to,
 		folio_zero_new_buffers(folio, from, to);
 }
 
-static const struct rust_write_begin_ops rust_ext4_ops = {
-	.map		= rust_ext4_map,
-	.read		= rust_ext4_read,
-	.abort		= rust_ext4_abort,
+static const struct buffer_walk_ops ext4_walk_ops = {
+	.map		= ext4_walk_map,
+	.read		= ext4_walk_read,
+	.abort		= ext4_walk_abort,
 	.keeps_new	= true,
 };
 
 /* No handle: no journal credits to ensure and no data to journal. */
-static const struct rust_write_begin_ops rust_ext4_delayed_ops = {
-	.read		= rust_ext4_read,
-	.abort		= rust_ext4_abort,
+static const struct buffer_walk_ops ext4_walk_delayed_ops = {
+	.read		= ext4_walk_read,
+	.abort		= ext4_walk_abort,
 	.keeps_new	= true,
 };
 
 static inline int
-rust_ext4_write_begin(handle_t *handle, struct folio *folio, loff_t pos,
-		      unsigned int len, get_block_t *get_block)
+ext4_walk_begin(handle_t *handle, struct folio *folio, loff_t pos,
+		unsigned int len, get_block_t *get_block)
 {
-	return rust_write_begin(folio, pos, len, get_block, handle,
-				handle ? &rust_ext4_ops :
-					 &rust_ext4_delayed_ops);
+	return buffer_walk_begin(folio, pos, len, get_block, handle,
+				 handle ? &ext4_walk_ops :
+				 &ext4_walk_delayed_ops);
 }

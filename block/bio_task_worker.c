@@ -3,27 +3,27 @@
  * Storage and worker for bios that complete in task context.
  */
 #include <linux/init.h>
-#include <linux/rust_bio_task.h>
+#include <linux/rust_writeback.h>
 
-DEFINE_PER_CPU(struct rust_bio_task, rust_bio_tasks);
+DEFINE_PER_CPU(struct bio_task, bio_tasks);
 
 /*
  * Reclaim may wait for these completions: the workqueue needs a rescuer.
  * Unbound: a real-time task that has the CPU cannot delay the worker.
  */
-static struct workqueue_struct *rust_bio_task_wq __ro_after_init;
+static struct workqueue_struct *bio_task_wq __ro_after_init;
 
-void rust_bio_task_begin(struct rust_bio_task *task)
+void bio_task_begin(struct bio_task *task)
 {
-	queue_work(rust_bio_task_wq, &task->work);
+	queue_work(bio_task_wq, &task->work);
 }
 
 static void bio_task_work(struct work_struct *work)
 {
-	rust_bio_task_work(container_of(work, struct rust_bio_task, work));
+	bio_task_run(container_of(work, struct bio_task, work));
 }
 
-unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most)
+unsigned int bio_nr_dropbehind(struct bio *bio, unsigned int most)
 {
 	unsigned int nr = 0, nr_dropbehind = 0;
 	struct folio_iter fi;
@@ -36,16 +36,16 @@ unsigned int rust_bio_nr_dropbehind(struct bio *bio, unsigned int most)
 	return nr_dropbehind;
 }
 
-static int __init rust_bio_task_init(void)
+static int __init bio_task_init(void)
 {
 	unsigned int cpu;
 
-	rust_bio_task_wq = alloc_workqueue("rust_bio_task", WQ_MEM_RECLAIM |
-					   WQ_HIGHPRI | WQ_UNBOUND, 0);
-	if (!rust_bio_task_wq)
+	bio_task_wq = alloc_workqueue("bio_task", WQ_MEM_RECLAIM | WQ_HIGHPRI |
+				      WQ_UNBOUND, 0);
+	if (!bio_task_wq)
 		panic("bio: no workqueue to complete bios in task context\n");
 	for_each_possible_cpu(cpu)
-		INIT_WORK(&per_cpu(rust_bio_tasks, cpu).work, bio_task_work);
+		INIT_WORK(&per_cpu(bio_tasks, cpu).work, bio_task_work);
 	return 0;
 }
-subsys_initcall(rust_bio_task_init);
+subsys_initcall(bio_task_init);

@@ -9,7 +9,7 @@
 void bio_micro_work(void)
 {
 	if (rust_writeback_active())
-		rust_bio_task_work(this_cpu_ptr(&rust_bio_tasks));
+		bio_task_run(this_cpu_ptr(&bio_tasks));
 	else
 		bio_complete_work_fn(this_cpu_ptr(&bio_complete_batch.work));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // compile error: E0599
 
-//! Setting dropbehind needs the lock of the folio.
+//! To mark data as valid needs the lock of the folio.
 
 use kernel::folio::Folio;
 
 /// An unlocked folio can only be read.
 pub fn misuse(folio: &Folio) {
-    folio.set_dropbehind();
+    folio.mark_uptodate();
 }

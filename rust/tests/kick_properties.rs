@@ -7,9 +7,8 @@
 
 use proptest::prelude::*;
 use std::cell::Cell;
-use writeback::kick::{self, ask, consume, ended, rest, Run, Wb as _};
-use writeback::pace::{kick_at, DeviceWrites, Pace, Progress, Room, BUSY_MS, DELAY_MS, TINY_KIB};
-use writeback::round::{self, Ended};
+use writeback::kick::{self, ask, consume, ended, kick_at, rest, Run, Wb as _, DELAY_MS};
+use writeback::round::Ended;
 
 /// For how long a flusher that was woken may take to run.
 const WAKE_MS: u64 = 1;
@@ -66,8 +65,8 @@ impl kick::Wb for Wb {
         self.left.get()
     }
 
-    fn take_left(&self) -> bool {
-        self.left.replace(false)
+    fn take_left(&self) {
+        self.left.set(false);
     }
 
     fn set_due_in(&self, milliseconds: u32) {
@@ -248,21 +247,6 @@ impl Machine {
     }
 }
 
-/// A device that has written nothing.
-const SILENT: DeviceWrites = DeviceWrites {
-    writes: 0,
-    kib: 0,
-    counts: true,
-};
-
-prop_compose! {
-    fn progress()(
-        written in any::<i64>(), under_way in any::<i64>(), elapsed_us in any::<u64>(),
-    ) -> Progress {
-        Progress { written, under_way, elapsed_us }
-    }
-}
-
 /// A write, so many milliseconds after the last one, and those that come while the flusher runs.
 fn writes() -> impl Strategy<Value = Vec<(u64, i64, [i64; 3])>> {
     let gap = prop_oneof![4 => 0..4u64, 2 => 0..60u64, 1 => 0..3000u64];
@@ -335,32 +319,6 @@ proptest! {
         }
         machine.pass(1_000_000);
         prop_assert!(machine.rounds <= pages / many + 1, "{} rounds for {pages} pages", machine.rounds);
-    }
-
-    /// The flusher gives no more than a portion to a device, always some if the device has little to
-    /// do, and leaves it alone only if its writes are tiny or were never seen.
-    #[test]
-    fn a_device_is_given_a_portion_at_most(
-        average_kib in prop_oneof![Just(0), 1..40_u32, any::<u32>()], progress in progress(),
-        queued_pages in prop_oneof![Just(0), any::<u32>()], portion in any::<i64>(), counts in any::<bool>(),
-    ) {
-        let pace = Pace { average_kib, queued_pages };
-        let tiny = (1..TINY_KIB).contains(&u64::from(average_kib));
-        let unseen = average_kib == 0 && counts;
-        // A part of a portion is one page at least, of those that there are.
-        let portion = if unseen || tiny { portion.max(round::portion(16)) } else { portion };
-        match pace.room(DeviceWrites { counts, ..SILENT }, || progress, portion) {
-            (seen, Room::Pages(pages)) => {
-                prop_assert!(seen.queued_pages >= queued_pages);
-                prop_assert_eq!(Pace { queued_pages, ..seen }, pace);
-                prop_assert!(pages <= portion && (tiny || unseen || pages == portion));
-                prop_assert!(pages > 0 || portion <= 0);
-            }
-            (_, Room::Busy(milliseconds)) => {
-                prop_assert!((tiny || unseen) && (1..=BUSY_MS).contains(&milliseconds.into()));
-                prop_assert!(progress.under_way > 0);
-            }
-        }
     }
 
     /// Writers kick at no more than a quarter of the background limit.

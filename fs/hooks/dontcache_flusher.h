@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The flusher's part of DONTCACHE writes. Only fs-writeback.c includes this
+ * file: the functions that Rust needs are static there.
+ */
+#ifdef CONFIG_RUST_WRITEBACK
+
+static struct bdi_writeback *inode_to_wb_and_lock_list(struct inode *inode);
+static long __writeback_inodes_wb(struct bdi_writeback *wb,
+				  struct wb_writeback_work *work);
+
+struct bdi_writeback *wb_lock_list_of(struct inode *inode)
+{
+	return inode_to_wb_and_lock_list(inode);
+}
+
+void wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
+		   struct list_head *list)
+{
+	inode_io_list_move_locked(inode, wb, list);
+}
+
+struct super_block *wb_work_sb(struct wb_writeback_work *work)
+{
+	return work->sb;
+}
+
+/* Write inodes of b_io. Drops and retakes the list_lock while it writes. */
+long wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
+{
+	struct wb_writeback_work work = {
+		.nr_pages	= *nr_pages,
+		.sync_mode	= WB_SYNC_NONE,
+		.range_cyclic	= 1,
+		.reason		= WB_REASON_DONTCACHE,
+	};
+	long progress;
+
+	trace_writeback_start(wb, &work);
+	progress = __writeback_inodes_wb(wb, &work);
+	trace_writeback_written(wb, &work);
+	*nr_pages = work.nr_pages;
+	return progress;
+}
+
+/* Choose the list of @wb for the dirty @inode: b_dontcache or @list. */
+static struct list_head *dontcache_dirty_list(struct inode *inode,
+					      struct bdi_writeback *wb,
+					      struct list_head *list)
+{
+	if (!rust_writeback_active() || list != &wb->b_dirty ||
+	    !dontcache_keeps(&inode->i_data, wb))
+		return list;
+	return &wb->b_dontcache;
+}
+
+/* @inode changes lists: returns true if it was moved to b_dontcache. */
+static bool dontcache_list(struct inode *inode, struct bdi_writeback *wb)
+{
+	if (!rust_writeback_active() || !dontcache_keeps(&inode->i_data, wb))
+		return false;
+	inode_state_clear(inode, I_SYNC_QUEUED);
+	inode_io_list_move_locked(inode, wb, &wb->b_dontcache);
+	return true;
+}
+
+/* A round writes @chunk pages of an inode at a time, or fewer. */
+static long dontcache_limit_chunk(struct bdi_writeback *wb,
+				  struct wb_writeback_work *work, long chunk)
+{
+	if (work->reason != WB_REASON_DONTCACHE || !rust_writeback_active())
+		return chunk;
+	return min(chunk, wb->dontcache_portion);
+}
+
+#ifdef CONFIG_RUST_WRITEBACK_AB
+static long wb_check_start_dontcache(struct bdi_writeback *wb);
+
+long dontcache_test_flush(struct bdi_writeback *wb)
+{
+	return wb_check_start_dontcache(wb);
+}
+#endif
+
+#else /* CONFIG_RUST_WRITEBACK */
+
+static struct list_head *dontcache_dirty_list(struct inode *inode,
+					      struct bdi_writeback *wb,
+					      struct list_head *list)
+{
+	return list;
+}
+
+static bool dontcache_list(struct inode *inode, struct bdi_writeback *wb)
+{
+	return false;
+}
+
+static long dontcache_limit_chunk(struct bdi_writeback *wb,
+				  struct wb_writeback_work *work, long chunk)
+{
+	return chunk;
+}
+
+#endif /* CONFIG_RUST_WRITEBACK */
+
+/* The inode of @folio moves to another wb. @folio may be dirty. */
+static inline void dontcache_account_moved(struct folio *folio,
+					   struct bdi_writeback *old_wb,
+					   struct bdi_writeback *new_wb)
+{
+	if (rust_writeback_active())
+		dontcache_moved(folio, old_wb, new_wb);
+}
+
+/* @inode has moved to the lists of @wb. i_pages is locked. */
+static inline void dontcache_inode_switched(struct inode *inode,
+					    struct bdi_writeback *wb)
+{
+	if (rust_writeback_active())
+		dontcache_switched(&inode->i_data, wb);
+}
+
+/* Queue old b_dontcache inodes for a work item of @wb; returns how many. */
+static inline int dontcache_queue_older(struct bdi_writeback *wb,
+					struct super_block *sb,
+					unsigned long dirtied_before)
+{
+	if (!rust_writeback_active())
+		return 0;
+	return dontcache_queue(wb, sb, dirtied_before);
+}
+
+/* Serve a kick between two portions of @work, or before the next if NULL. */
+static inline void dontcache_serve_kick(struct bdi_writeback *wb,
+					struct wb_writeback_work *work,
+					unsigned long dirtied_before)
+{
+	if (rust_writeback_active())
+		dontcache_flush_beside(wb, work, dirtied_before);
+}
+
+/* The flusher is about to sleep: schedule it again if pages are left. */
+static inline void dontcache_look_again(struct bdi_writeback *wb)
+{
+	if (rust_writeback_active())
+		dontcache_rest(wb);
+}
+
+/* Whether a test keeps dirty pages: then no writer kicks. */
+static inline bool dontcache_holds_kicks(void)
+{
+#ifdef CONFIG_RUST_WRITEBACK_AB
+	return static_branch_unlikely(&dontcache_hold_key);
+#else
+	return false;
+#endif
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a wb remembers between the rounds of its flusher for DONTCACHE writers.
+//!
+//! The decisions are in [`crate::writeback::kick`] and [`crate::writeback::round`].
+//!
+//! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
+
+use crate::{
+    backing_dev::{
+        BdiWriteback,
+        InodeList,
+        WbStat,
+        WbState, //
+    },
+    bindings,
+    dontcache::init_cpu_batch,
+    page::PAGE_SHIFT,
+    sched::{
+        after,
+        jiffies,
+        until, //
+    },
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    },
+    writeback::{
+        kick,
+        round::{
+            portion,
+            turn,
+            Device, //
+        }, //
+    }, //
+};
+
+/// Pages that are written at a time.
+pub(crate) const PORTION: i64 = portion(PAGE_SHIFT as u32);
+
+/// The number of dirty dropbehind pages at which a writer kicks, if background writeback begins at
+/// `background` pages. Writers compare the common count, which lacks pages that CPUs have not yet
+/// added: see `BdiWriteback::add_dontcache_dirty()`.
+pub(crate) fn kick_at(background: u64) -> i64 {
+    kick::kick_at(PAGE_SHIFT as u32, background)
+}
+
+const PAGE_KIB: i64 = 1 << (PAGE_SHIFT - 10);
+
+fn to_ms(ticks: Jiffies) -> u64 {
+    // SAFETY: The conversion has no requirements.
+    unsafe { bindings::jiffies64_to_msecs(ticks as u64) }
+}
+
+/// The fields of a wb for rounds. They are read and written one by one and unordered: they
+/// determine when something is done, not whether.
+impl BdiWriteback {
+    #[inline(always)]
+    fn threshold(&self) -> &Atomic<i64> {
+        // SAFETY: The wb is live by its type invariants. The field is only accessed here, and by C
+        // in one word.
+        unsafe { Atomic::from_ptr((&raw mut (*self.as_raw()).dontcache_kick_at).cast()) }
+    }
+
+    /// When a round was last served.
+    #[inline(always)]
+    fn served(&self) -> &Atomic<Jiffies> {
+        // SAFETY: As above.
+        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_served) }
+    }
+
+    /// When the left pages are due.
+    #[inline(always)]
+    fn due(&self) -> &Atomic<Jiffies> {
+        // SAFETY: As above.
+        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_due) }
+    }
+
+    /// Pages that were written before a round was last served.
+    #[inline(always)]
+    fn written(&self) -> &Atomic<usize> {
+        // SAFETY: As above.
+        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_written) }
+    }
+
+    /// Initialises the fields of a new wb.
+    pub fn init_rounds(&self) {
+        init_cpu_batch();
+        self.threshold().store(kick_at(u64::MAX), Relaxed);
+        // The next round need not wait.
+        let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
+        self.served().store(long_ago, Relaxed);
+        self.due().store(jiffies(), Relaxed);
+    }
+
+    /// Milliseconds since a round was last served.
+    #[inline]
+    pub fn rested_ms(&self) -> u64 {
+        to_ms(jiffies().wrapping_sub(self.served().load(Relaxed)))
+    }
+
+    /// Whether a round was served after `then`.
+    #[inline]
+    pub(crate) fn was_served_after(&self, then: Jiffies) -> bool {
+        after(self.served().load(Relaxed), then)
+    }
+
+    /// Records that a round is served now. What the device does is measured from here.
+    ///
+    /// Context: the wb's flusher.
+    pub(crate) fn serve(&self) {
+        self.served().store(jiffies(), Relaxed);
+        let written = self.stat_sum(WbStat::Written) as usize;
+        self.written().store(written, Relaxed);
+    }
+
+    /// Pages that were written since a round was last served.
+    fn written_since(&self) -> i64 {
+        let written = self.stat_sum(WbStat::Written) as usize;
+        written.wrapping_sub(self.written().load(Relaxed)) as i64
+    }
+
+    /// How many pages a round may write before other work has its turn again.
+    ///
+    /// Context: the wb's flusher.
+    pub fn turn(&self) -> i64 {
+        turn(self.written_since(), PORTION)
+    }
+
+    /// How many pages the device may get now. Returns for how many milliseconds it has enough
+    /// otherwise.
+    ///
+    /// Context: the wb's flusher.
+    pub(crate) fn room(&self) -> Result<i64, u32> {
+        // A tick may have been over at once.
+        let ticks = jiffies().wrapping_sub(self.served().load(Relaxed));
+        let device = Device {
+            written: self.written_since().saturating_mul(PAGE_KIB),
+            under_way: self.stat_sum(WbStat::Writeback).saturating_mul(PAGE_KIB),
+            elapsed_ms: to_ms(ticks.saturating_sub(1)) as i64,
+        };
+        if device.is_idle() {
+            self.serve();
+        }
+        let kib = device.room()?;
+        Ok(kib.map_or(PORTION, |kib| (kib / PAGE_KIB).clamp(1, PORTION / 4)))
+    }
+}
+
+impl kick::Wb for BdiWriteback {
+    #[inline(always)]
+    fn order_after_dirtying(&self) {
+        // SAFETY: A barrier has no requirements.
+        unsafe { bindings::smp_mb__after_atomic() };
+    }
+
+    #[inline(always)]
+    fn has_dirty_io(&self) -> bool {
+        self.test(WbState::HasDirtyIo)
+    }
+
+    #[inline(always)]
+    fn is_pending(&self) -> bool {
+        self.test(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn test_and_set_pending(&self) -> bool {
+        self.test_and_set(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn test_and_clear_pending(&self) -> bool {
+        self.test_and_clear(WbState::StartDontcache)
+    }
+
+    #[inline(always)]
+    fn about_dirty(&self) -> i64 {
+        self.stat(WbStat::DontcacheDirty).read()
+    }
+
+    #[inline(always)]
+    fn kick_at(&self) -> i64 {
+        self.threshold().load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn set_kick_at(&self, pages: i64) {
+        self.threshold().store(pages, Relaxed);
+    }
+
+    #[inline(always)]
+    fn test_and_set_left(&self) -> bool {
+        self.test_and_set(WbState::DontcacheLeft)
+    }
+
+    #[inline(always)]
+    fn set_due_in(&self, milliseconds: u32) {
+        let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
+        self.due().store(due, Relaxed);
+    }
+
+    #[inline(always)]
+    fn due_in(&self) -> Option<u32> {
+        until(self.due().load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn is_left(&self) -> bool {
+        self.test(WbState::DontcacheLeft)
+    }
+
+    #[inline(always)]
+    fn take_left(&self) {
+        if self.is_left() {
+            self.test_and_clear(WbState::DontcacheLeft);
+        }
+    }
+
+    #[inline(always)]
+    fn has_queue(&self) -> bool {
+        self.has_inodes(InodeList::Dontcache)
+    }
+
+    #[inline(always)]
+    fn dontcache_dirty(&self) -> i64 {
+        self.stat_sum(WbStat::DontcacheDirty)
+    }
+}
