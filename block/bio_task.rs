@@ -60,9 +60,10 @@ pub unsafe extern "C" fn bio_task_run(task: *mut bindings::bio_task) {
     let task = unsafe { BioTask::from_raw(task) };
     loop {
         let mut bios = task.take();
-        if bios.is_empty() {
+        let Some(first) = bios.pop() else {
             return;
-        }
+        };
+        first.end();
         while let Some(bio) = bios.pop() {
             bio.end();
             sched::cond_resched();

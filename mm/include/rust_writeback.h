@@ -246,11 +246,13 @@ void bio_micro_work(void);
 
 /*
  * @bio asks for completion in a task. It may end in an atomic context if a task
- * only has to drop its folios: they wait for the task.
+ * only has to drop its folios: they wait for the task. A large folio with
+ * buffers has a bio for each buffer: return early.
  */
 static inline bool bio_ends_here(struct bio *bio)
 {
-	return rust_writeback_active() && bio_in_atomic() &&
+	return rust_writeback_active() && bio_in_atomic() && bio->bi_vcnt &&
+	       !folio_test_large(bio_first_folio_all(bio)) &&
 	       bio_can_end_here(bio);
 }
 

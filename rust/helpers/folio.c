@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-#include <linux/bio.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/page-flags.h>
 #include <linux/pagemap.h>
-
-#ifdef CONFIG_BLOCK
-__rust_helper struct folio *rust_helper_bio_first_folio_all(struct bio *bio)
-{
-	return bio_first_folio_all(bio);
-}
-#endif
 
 __rust_helper void rust_helper_folio_get(struct folio *folio)
 {

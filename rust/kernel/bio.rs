@@ -87,18 +87,8 @@ impl CompletedBio {
     /// folio of more than one page.
     #[inline(always)]
     pub fn nr_dropbehind(&self, most: u32) -> u32 {
-        let bio = self.0.as_ptr();
-        // SAFETY: By the type invariants the bio is live, and its folios are live until it is
-        // ended. It has a first folio unless it has no vector.
-        unsafe {
-            // A large folio of a file system with buffers has a bio for each buffer: return early.
-            if (*bio).bi_vcnt == 0
-                || bindings::folio_nr_pages(bindings::bio_first_folio_all(bio)) > 1
-            {
-                return 0;
-            }
-            bindings::bio_nr_dropbehind(bio, most)
-        }
+        // SAFETY: By the type invariants the bio and its folios are live.
+        unsafe { bindings::bio_nr_dropbehind(self.0.as_ptr(), most) }
     }
 
     /// Gives the bio up.
@@ -125,12 +115,6 @@ pub struct BioList {
 }
 
 impl BioList {
-    /// Whether there is no bio.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.first.is_null()
-    }
-
     /// Takes the first bio.
     ///
     /// C counterpart: `bio_list_pop()`.
@@ -148,7 +132,7 @@ impl BioList {
 impl Drop for BioList {
     #[inline(always)]
     fn drop(&mut self) {
-        warn_on!(!self.is_empty());
+        warn_on!(!self.first.is_null());
     }
 }
 

@@ -302,16 +302,13 @@ pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
     }
 }
 
-/// Has `folio` dropped, now or soon, if it is still to be dropped.
+/// Has `folio`, which is dropbehind, dropped now or soon, if it is still to be dropped then.
 ///
 /// Context: any but NMI.
 ///
 /// C counterpart: `folio_end_dropbehind()`.
 #[inline]
 pub fn end_dropbehind(folio: &Folio) {
-    if !folio.seen().may_go() {
-        return;
-    }
     if folio.nr_pages() == 1 && DropRing::put(folio) {
         return;
     }

@@ -450,12 +450,12 @@ fn a_slow_device_is_spared() {
     assert_eq!(room(240, 480, 20), Ok(Some(480)));
     assert_eq!(room(240, 600, 20), Err(30));
     assert_eq!(room(240, 4000, 20), Err(50));
-    // It has done nothing.
-    assert_eq!(room(0, 129, 20), Err(50));
-    assert_eq!(room(-1, 129, 20), Err(50));
-    // Its speed is unknown, because it is idle or the time is short.
-    assert_eq!(room(0, 128, 20), Ok(None));
-    assert_eq!(room(0, 4000, 4), Ok(None));
+    assert_eq!(room(1, 129, 20), Err(50));
+    // Its speed is unknown: it is idle, the time is short, or it has done nothing yet.
+    assert_eq!(room(1, 128, 20), Ok(None));
+    assert_eq!(room(1, 4000, 4), Ok(None));
+    assert_eq!(room(0, 4000, 20), Ok(None));
+    assert_eq!(room(-1, 4000, 20), Ok(None));
     // It is fast: 32 KiB a millisecond.
     assert_eq!(room(640, 4000, 20), Ok(None));
     assert_eq!(room(639, 4000, 20), Err(50));

@@ -95,7 +95,8 @@ pub fn is_old(since: usize, now: usize) -> bool {
 /// has room for more.
 #[inline(always)]
 pub fn is_end(bytes: &Range<i64>, size: i64) -> bool {
-    bytes.start < size && size < bytes.end
+    // False for most folios.
+    size < bytes.end && bytes.start < size
 }
 
 /// A ring in storage of the caller.
@@ -141,7 +142,7 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     pub fn put(&self, item: S::Item) -> Result<Todo, S::Item> {
         let nr_put = self.nr_put.get();
         let slot = match self.slot(nr_put) {
-            Some(slot) if self.has_room(1) => slot,
+            Some(slot) if self.waiting() < self.slots.len() => slot,
             _ => return Err(item),
         };
         slot.put(item)?;

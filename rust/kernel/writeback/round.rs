@@ -144,10 +144,12 @@ impl Device {
     /// for how many milliseconds it has enough otherwise.
     pub fn room(self) -> Result<Option<i64>, u32> {
         let fast = self.elapsed_ms.saturating_mul(FAST);
-        if self.is_idle() || self.elapsed_ms < 5 || self.written >= fast {
+        // Where the flusher has the only CPU, nothing completes.
+        let is_unknown = self.is_idle() || self.elapsed_ms < 5 || self.written <= 0;
+        if is_unknown || self.written >= fast {
             return Ok(None);
         }
-        let queued = self.written.max(0).saturating_mul(QUEUED_MS) / self.elapsed_ms;
+        let queued = self.written.saturating_mul(QUEUED_MS) / self.elapsed_ms;
         if self.under_way <= queued {
             return Ok(Some(queued));
         }
