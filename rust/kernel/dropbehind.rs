@@ -309,6 +309,9 @@ pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
 /// C counterpart: `folio_end_dropbehind()`.
 #[inline]
 pub fn end_dropbehind(folio: &Folio) {
+    if !folio.seen().may_go() {
+        return;
+    }
     if folio.nr_pages() == 1 && DropRing::put(folio) {
         return;
     }
