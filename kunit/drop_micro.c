@@ -181,7 +181,7 @@ static int end_one(struct address_space *mapping, const struct kind *kind,
 	if (kind->in_interrupt)
 		schedule_timeout_uninterruptible(A_WHILE);
 	else
-		flush_delayed_work(&get_cpu_var(dropbehind_rings).work);
+		flush_delayed_work(&raw_cpu_ptr(&dropbehind_rings)->work);
 
 	is_left = filemap_range_has_page(mapping, first, pos - 1);
 	if (!err && is_left == dropbehind)
