@@ -25,8 +25,7 @@ use kernel::{
 ///
 /// # Safety
 ///
-/// `bio` must point at a bio that has completed, has not been ended. The
-/// caller must give it up.
+/// `bio` must point at a bio that has completed and has not been ended. The caller must give it up.
 #[export]
 pub unsafe extern "C" fn bio_task_add(bio: *mut bindings::bio) {
     // SAFETY: The caller gives up a completed bio.

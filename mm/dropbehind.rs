@@ -14,10 +14,10 @@ use kernel::{
     prelude::*, //
 };
 
-/// Has `folio` dropped if it is dropbehind and clean: a small folio by the worker, and a larger one
-/// at once if the context allows that. If another use prevents the drop, it is tried again for a
-/// second. Meanwhile dropbehind stays set: the folio counts if it becomes dirty, and a lookup can
-/// clear the flag.
+/// Has `folio` dropped if it is dropbehind and clean: a single page by the worker, and a larger
+/// folio at once if the context allows that. If another use prevents the drop, it is tried again
+/// for about a second. Meanwhile dropbehind stays set: the folio counts if it becomes dirty, and a
+/// lookup can clear the flag.
 ///
 /// Context: any but NMI.
 ///
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn dropbehind_end(folio: *mut bindings::folio) {
     end_dropbehind(unsafe { Folio::from_raw(folio) });
 }
 
-/// Drops `folio` if it is dropbehind and clean, and nobody uses it.
+/// Drops `folio` if it is dropbehind, clean and not in use.
 ///
 /// Context: a task with interrupts on.
 ///

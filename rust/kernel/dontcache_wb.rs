@@ -132,7 +132,7 @@ impl BdiWriteback {
     }
 
     /// How many pages the device may get now. Returns for how many milliseconds it has enough
-    /// otherwise.
+    /// otherwise. If the device is idle, its speed is measured from here.
     ///
     /// Context: the wb's flusher.
     pub(crate) fn room(&self) -> Result<i64, u32> {

@@ -591,8 +591,8 @@ impl DropBatch {
         }
     }
 
-    /// Adds a folio. If it is no neighbour of the others, these are
-    /// dropped first. If another user has it locked, it is tried again later.
+    /// Adds a folio. If it is no neighbour of the others, these are dropped first. If it is locked,
+    /// or at the end of a file that may grow, it is tried again later.
     ///
     /// Context: a task with interrupts on.
     #[inline(always)]

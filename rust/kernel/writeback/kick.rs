@@ -184,8 +184,7 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
 }
 
 /// Sets the left bit for pages that the caller has counted. If the bit was set before, the new
-/// pages are due with the earlier ones.
-/// Returns whether the bit was not set.
+/// pages are due with the earlier ones. Returns whether the bit was not set.
 pub fn leave(wb: &impl Wb) -> bool {
     let is_first = !wb.test_and_set_left();
     if is_first {

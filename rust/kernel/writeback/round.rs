@@ -8,7 +8,7 @@
 //!
 //! - costs what it writes: it looks only at inodes of the queue, and at few pages of each;
 //! - writes in portions, and ends after one portion if a work item is queued;
-//! - gives a slow device no more than that writes in [`QUEUED_MS`] ([`Device::room`]);
+//! - gives a slow device no more than the device writes in [`QUEUED_MS`] ([`Device::room`]);
 //! - skips what other work has queued. Beside work for `sync()` it also skips the inodes of the
 //!   sync: the sync would miss an inode whose dirtied time changes before the sync reaches it;
 //! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
