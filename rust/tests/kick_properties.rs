@@ -166,6 +166,16 @@ impl Machine {
         );
     }
 
+    /// These writes come, and those beside them while the flusher runs.
+    fn write_all(&mut self, writes: Vec<(u64, i64, [i64; 3])>) {
+        for (gap, pages, beside) in writes {
+            self.beside = beside;
+            self.pass(gap);
+            self.write(pages);
+            self.check_somebody_comes();
+        }
+    }
+
     /// The writer comes that was to come at this point of the flusher's run.
     fn write_beside(&mut self, point: usize) {
         let pages = std::mem::take(&mut self.beside[point]);
@@ -269,12 +279,7 @@ proptest! {
     ) {
         let mut machine = Machine::new(many);
         machine.turn = turn;
-        for (gap, pages, beside) in writes {
-            machine.beside = beside;
-            machine.pass(gap);
-            machine.write(pages);
-            machine.check_somebody_comes();
-        }
+        machine.write_all(writes);
         // Two rounds: what comes beside the first is the second's.
         machine.pass(2 * u64::from(DELAY_MS) + 3);
         prop_assert_eq!(machine.wb.dirty.get(), 0);
@@ -290,12 +295,7 @@ proptest! {
     fn pages_that_stay_are_tried_again(writes in writes(), many in 1..3000i64, stays in 1..50i64) {
         let mut machine = Machine::new(many);
         machine.stays = stays;
-        for (gap, pages, beside) in writes {
-            machine.beside = beside;
-            machine.pass(gap);
-            machine.write(pages);
-            machine.check_somebody_comes();
-        }
+        machine.write_all(writes);
         let runs = machine.runs;
         machine.pass(10_000);
         prop_assert!(machine.runs - runs <= 10_000 / DELAY_MS + 4, "{} runs in 10 s", machine.runs - runs);
