@@ -20,6 +20,12 @@ rust_helper_mapping_unlock_pages(struct address_space *mapping,
 	xa_unlock_irqrestore(&mapping->i_pages, flags);
 }
 
+__rust_helper void
+rust_helper_mapping_xas_init(struct address_space *mapping, struct xa_state *xas)
+{
+	*xas = (struct xa_state)__XA_STATE(&mapping->i_pages, 0, 0, 0);
+}
+
 __rust_helper bool
 rust_helper_mapping_can_writeback(struct address_space *mapping)
 {

@@ -29,6 +29,7 @@ use crate::{
         LOOKS, //
     }, //
 };
+use core::mem::MaybeUninit;
 
 /// `PAGECACHE_TAG_DIRTY`, a C macro with a cast, which bindgen does not translate.
 const TAG_DIRTY: bindings::xa_mark_t = 0;
@@ -92,40 +93,27 @@ impl AddressSpace {
 }
 
 impl PagesGuard<'_> {
-    /// The first dirty folio at page `index` of the file or behind it. Sets `index` to the page
-    /// behind that folio.
-    ///
-    /// C counterpart: `xa_find()`, with `PAGECACHE_TAG_DIRTY`.
-    fn next_dirty_folio(&self, index: &mut usize) -> Option<&Folio> {
-        loop {
-            // SAFETY: The page cache is live by its type invariants.
-            let entry = unsafe {
-                let pages = &raw mut (*self.mapping().as_raw()).i_pages;
-                bindings::xa_find(pages, index, usize::MAX, TAG_DIRTY)
-            };
-            if entry.is_null() {
-                return None;
-            }
-            *index = index.saturating_add(1);
-            // With DAX an entry is a value, not a folio: its lowest bit is set.
-            if entry.addr() & 1 == 0 {
-                // SAFETY: The page cache has a reference on the folio, and keeps it while the lock
-                // is held.
-                let folio = unsafe { Folio::from_raw(entry.cast()) };
-                *index = index.saturating_add(folio.nr_pages().saturating_sub(1));
-                return Some(folio);
-            }
-        }
-    }
-
     /// Whether one of the first `looks` dirty folios is dropbehind.
     fn find_dontcache_dirty(&self, looks: usize) -> Has {
-        let mut index = 0;
+        let mut cursor = MaybeUninit::uninit();
+        // SAFETY: The page cache is live by its type invariants. C fills the cursor.
+        let cursor = unsafe {
+            bindings::mapping_xas_init(self.mapping().as_raw(), cursor.as_mut_ptr());
+            cursor.assume_init_mut()
+        };
         for _ in 0..looks {
-            match self.next_dirty_folio(&mut index) {
-                None => return Has::Nothing,
-                Some(folio) if folio.is_dontcache_dirty() => return Has::Dropbehind,
-                Some(_) => {}
+            // SAFETY: The lock is held, so the index does not change during the walk.
+            let entry = unsafe { bindings::xas_find_marked(cursor, c_ulong::MAX, TAG_DIRTY) };
+            if entry.is_null() {
+                return Has::Nothing;
+            }
+            // With DAX an entry is a value, not a folio: its lowest bit is set.
+            if entry.addr() & 1 == 0
+                // SAFETY: The page cache has a reference on the folio, and keeps it while the lock
+                // is held.
+                && unsafe { Folio::from_raw(entry.cast()) }.is_dontcache_dirty()
+            {
+                return Has::Dropbehind;
             }
         }
         Has::Maybe

@@ -374,9 +374,9 @@ fn folio_of(word: *mut bindings::folio) -> *mut bindings::folio {
 
 /// A slot: null, or a word that owns a reference.
 #[repr(transparent)]
-struct Place(Atomic<*mut bindings::folio>);
+struct FolioSlot(Atomic<*mut bindings::folio>);
 
-impl Slot for Place {
+impl Slot for FolioSlot {
     type Item = Waiting;
 
     #[inline(always)]
@@ -452,12 +452,12 @@ impl DropRing {
     }
 
     #[inline(always)]
-    fn core(&self) -> Ring<'_, Place, Atomic<usize>> {
+    fn core(&self) -> Ring<'_, FolioSlot, Atomic<usize>> {
         let raw = self.0.get();
         // SAFETY: The fields live by the type invariants. Only this function accesses them,
-        // atomically. `Place` is transparent over a pointer.
+        // atomically. `FolioSlot` is transparent over a pointer.
         unsafe {
-            let slots = &*(&raw const (*raw).slots).cast::<[Place; SLOTS]>();
+            let slots = &*(&raw const (*raw).slots).cast::<[FolioSlot; SLOTS]>();
             let nr_put = Atomic::from_ptr(&raw mut (*raw).nr_put);
             let nr_taken = Atomic::from_ptr(&raw mut (*raw).nr_taken);
             Ring::new(slots, nr_put, nr_taken)

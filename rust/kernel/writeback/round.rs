@@ -24,7 +24,7 @@ pub const fn portion(page_shift: u32) -> i64 {
 }
 
 /// Inodes that are queued under one hold of the lists' lock. With [`LOOKS`] at each inode, the lock
-/// is held for less than 160,000 instructions (measured by `make micro`).
+/// is held for less than 100,000 instructions (measured by `make micro`).
 pub const INODES: usize = 16;
 
 /// Dirty folios of an inode that are searched for a dropbehind folio. An inode with more dirty
