@@ -25,7 +25,8 @@ use kernel::{
 ///
 /// # Safety
 ///
-/// `bio` must point at a bio that has completed and has not been ended. The caller must give it up.
+/// `bio` must point at a bio that has completed, has not been ended, and has a `bi_end_io`. The
+/// caller must give it up.
 #[export]
 pub unsafe extern "C" fn bio_task_add(bio: *mut bindings::bio) {
     // SAFETY: The caller gives up a completed bio.
@@ -39,7 +40,7 @@ pub unsafe extern "C" fn bio_task_add(bio: *mut bindings::bio) {
 ///
 /// # Safety
 ///
-/// `bio` must point at a bio that has completed and has not been ended.
+/// `bio` must point at a bio that has completed, has not been ended, and has a `bi_end_io`.
 #[export]
 pub unsafe extern "C" fn bio_can_end_here(bio: *mut bindings::bio) -> bool {
     // SAFETY: The caller promises such a bio, and gets it back below.

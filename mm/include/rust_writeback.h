@@ -217,6 +217,7 @@ void dropbehind_work(struct dropbehind_ring *ring);
 /* mm/dropbehind_ring.c, for rust/kernel/dropbehind.rs */
 DECLARE_PER_CPU_ALIGNED(struct dropbehind_ring, dropbehind_rings);
 void dropbehind_begin(struct dropbehind_ring *ring, unsigned int ms, bool anew);
+void dropbehind_del_lru(struct folio *const *folios, unsigned int nr);
 
 /* mm/dropbehind_filemap.h, for rust/kernel/dropbehind.rs */
 void dropbehind_lock(struct address_space *mapping);
@@ -245,15 +246,22 @@ unsigned int bio_nr_dropbehind(struct bio *bio, unsigned int most);
 void bio_micro_work(void);
 
 /*
- * @bio asks for completion in a task. It may end in an atomic context if a task
- * only has to drop its folios: they wait for the task. A large folio with
- * buffers has a bio for each buffer: return early.
+ * @bio asks for completion in a task. Returns true if a worker will end it. It
+ * may end in an atomic context if a task only has to drop its folios: they wait
+ * for the task. A large folio with buffers has a bio for each buffer: do not
+ * call for it.
  */
-static inline bool bio_ends_here(struct bio *bio)
+static inline bool bio_waits_for_task(struct bio *bio)
 {
-	return rust_writeback_active() && bio_in_atomic() && bio->bi_vcnt &&
-	       !folio_test_large(bio_first_folio_all(bio)) &&
-	       bio_can_end_here(bio);
+	if (!rust_writeback_active() || !bio_in_atomic())
+		return false;
+	if (bio->bi_vcnt && !folio_test_large(bio_first_folio_all(bio)) &&
+	    bio_can_end_here(bio)) {
+		bio_clear_flag(bio, BIO_COMPLETE_IN_TASK);
+		return false;
+	}
+	bio_task_add(bio);
+	return true;
 }
 
 /* Complete @bio in a task if @folio, which it writes, is dropbehind. */

@@ -45,8 +45,8 @@ use core::{
 ///
 /// # Invariants
 ///
-/// The bio is live and owned by this value. It is in no list and is not ended, and its folios are
-/// live until it is ended.
+/// The bio is live and owned by this value. It is in no list, is not ended, and has a function to
+/// end it. Its folios are live until it is ended.
 #[must_use = "somebody waits for the end of the bio"]
 pub struct CompletedBio(NonNull<bindings::bio>);
 
@@ -58,7 +58,8 @@ impl CompletedBio {
     ///
     /// # Safety
     ///
-    /// `bio` must point at a bio that is completed and not ended. The caller must give it up.
+    /// `bio` must point at a bio that is completed and not ended, and has a `bi_end_io`, as every
+    /// bio has that asks for a task. The caller must give it up.
     #[inline(always)]
     pub unsafe fn from_raw(bio: NonNull<bindings::bio>) -> Self {
         // INVARIANT: The caller promises it.
@@ -73,13 +74,12 @@ impl CompletedBio {
     #[inline(always)]
     pub fn end(self) {
         let bio = self.into_raw().as_ptr();
-        // SAFETY: By the type invariants the bio is live and owned by this value. Its function owns
-        // it from here, and it is not accessed afterwards.
+        // SAFETY: By the type invariants the bio is live, owned by this value, and has an end
+        // function. The function owns it from here, and it is not accessed afterwards.
         unsafe {
             (*bio).bi_next = null_mut();
-            if let Some(end_io) = (*bio).bi_end_io {
-                end_io(bio);
-            }
+            let end_io = (*bio).bi_end_io.unwrap_unchecked();
+            end_io(bio);
         }
     }
 
