@@ -11,6 +11,7 @@ use kernel::{
         c_ulong, //
     },
     flusher::{
+        Due,
         Flusher,
         Lists, //
     },
@@ -54,7 +55,7 @@ pub unsafe extern "C" fn dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_
         return 0;
     };
     // SAFETY: The caller promises the flusher's context.
-    let flusher = unsafe { Flusher::assume_running(wb) };
+    let flusher = unsafe { Flusher::assume_running(wb, None) };
     write(flusher, asked, Purpose::Alone, i64::MAX) as c_long
 }
 
@@ -76,19 +77,20 @@ pub unsafe extern "C" fn dontcache_flush_beside(
     if !is_asked_for(unsafe { BdiWriteback::from_raw(wb) }) {
         return;
     }
-    let (flusher, during) = if work.is_null() {
-        // SAFETY: The caller promises the flusher's context.
-        (unsafe { Flusher::assume_running(wb) }, During::NextWork)
+    let mut sync = None;
+    let during = if work.is_null() {
+        During::NextWork
     } else {
-        // SAFETY: The caller promises the flusher's context, and that the flusher processes `work`.
-        let flusher = unsafe { Flusher::assume_running_beside(wb, work, dirtied_before) };
-        let during = if flusher.is_beside_sync() {
+        // SAFETY: The caller promises that the flusher processes `work`.
+        sync = unsafe { Due::of_sync(work, dirtied_before) };
+        if sync.is_some() {
             During::Sync
         } else {
             During::OtherWork
-        };
-        (flusher, during)
+        }
     };
+    // SAFETY: The caller promises the flusher's context.
+    let flusher = unsafe { Flusher::assume_running(wb, sync.as_ref()) };
     let Some(purpose) = during.purpose(flusher.wb().rested_ms()) else {
         return;
     };
@@ -110,7 +112,7 @@ pub unsafe extern "C" fn dontcache_flush_beside(
 #[export]
 pub unsafe extern "C" fn dontcache_rest(wb: *mut bindings::bdi_writeback) {
     // SAFETY: The caller promises the flusher's context.
-    let flusher = unsafe { Flusher::assume_running(wb) };
+    let flusher = unsafe { Flusher::assume_running(wb, None) };
     let again = rest(flusher.wb());
     let again = if again == Some(0) && flusher.is_rescuer() {
         // A rescuer skips pages that are due if a round has just been served: wait out that

@@ -215,10 +215,8 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
-    fn take_left(&self) {
-        if self.is_left() {
-            self.test_and_clear(WbState::DontcacheLeft);
-        }
+    fn take_left(&self) -> bool {
+        self.is_left() && self.test_and_clear(WbState::DontcacheLeft)
     }
 
     #[inline(always)]

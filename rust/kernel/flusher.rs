@@ -79,53 +79,33 @@ const PLACES: usize = 256;
 /// The current context is that of the flusher of `wb`, without a lock, for all of `'a`.
 pub struct Flusher<'a> {
     wb: &'a BdiWriteback,
-    sync: Option<Due>,
+    sync: Option<&'a Due>,
     _not_send: NotThreadSafe,
 }
 
 /// Work for the inodes that were dirtied before a time, of one super block unless `sb` is null.
 #[derive(Clone, Copy)]
-struct Due {
+pub struct Due {
     sb: *mut bindings::super_block,
     dirtied_before: Jiffies,
 }
 
 impl<'a> Flusher<'a> {
-    /// The flusher that runs in the current context.
+    /// The flusher that runs in the current context. Beside `sync`, which is work for `sync()` or
+    /// the like, rounds leave the inodes of that work to it.
     ///
     /// # Safety
     ///
     /// `wb` must point at a wb that is not freed for `'a`, and the current context must be that of
     /// its flusher, without a lock, for all of `'a`.
     #[inline]
-    pub unsafe fn assume_running(wb: *mut bindings::bdi_writeback) -> Self {
+    pub unsafe fn assume_running(wb: *mut bindings::bdi_writeback, sync: Option<&'a Due>) -> Self {
         // INVARIANT: The caller promises the context.
         Self {
             // SAFETY: The caller promises a live wb.
             wb: unsafe { BdiWriteback::from_raw(wb) },
-            sync: None,
+            sync,
             _not_send: NotThreadSafe,
-        }
-    }
-
-    /// The flusher beside `work`, which writes inodes dirtied before `dirtied_before`. Work for one
-    /// super block is for `sync()` or the like: rounds leave these inodes to that work.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::assume_running`]; and `work` must point at the work that this flusher does.
-    #[inline]
-    pub unsafe fn assume_running_beside(
-        wb: *mut bindings::bdi_writeback,
-        work: *mut bindings::wb_writeback_work,
-        dirtied_before: Jiffies,
-    ) -> Self {
-        // SAFETY: The caller promises live work.
-        let sb = unsafe { bindings::wb_work_sb(work) };
-        Self {
-            sync: (!sb.is_null()).then_some(Due { sb, dirtied_before }),
-            // SAFETY: The caller promises the requirements.
-            ..unsafe { Self::assume_running(wb) }
         }
     }
 
@@ -133,12 +113,6 @@ impl<'a> Flusher<'a> {
     #[inline]
     pub fn wb(&self) -> &'a BdiWriteback {
         self.wb
-    }
-
-    /// Whether the flusher runs beside work for `sync()`.
-    #[inline]
-    pub fn is_beside_sync(&self) -> bool {
-        self.sync.is_some()
     }
 
     /// Runs `work` while the current task gathers requests before they go to their device.
@@ -288,7 +262,7 @@ pub struct ListsGuard<'a>(Lists<'a>);
 ///   `b_io`. The lock has been held since they were found.
 pub struct FlusherLists<'a> {
     lists: ListsGuard<'a>,
-    sync: Option<Due>,
+    sync: Option<&'a Due>,
     next: Option<Candidate>,
     first_sure: Option<Link>,
 }
@@ -591,6 +565,22 @@ impl Lists<'_> {
 }
 
 impl Due {
+    /// `work`, which writes inodes dirtied before `dirtied_before`. None if it is not for one super
+    /// block, so that no task waits for it for long.
+    ///
+    /// # Safety
+    ///
+    /// `work` must point at live work.
+    #[inline]
+    pub unsafe fn of_sync(
+        work: *mut bindings::wb_writeback_work,
+        dirtied_before: Jiffies,
+    ) -> Option<Self> {
+        // SAFETY: The caller promises live work.
+        let sb = unsafe { bindings::wb_work_sb(work) };
+        (!sb.is_null()).then_some(Self { sb, dirtied_before })
+    }
+
     /// Whether the work is to write `inode`.
     #[inline]
     fn has(&self, inode: &Inode) -> bool {

@@ -135,10 +135,8 @@ impl Wb for Model {
         self.left.load(Ordering::Relaxed)
     }
 
-    fn take_left(&self) {
-        if self.is_left() {
-            swap(&self.left, false);
-        }
+    fn take_left(&self) -> bool {
+        self.is_left() && swap(&self.left, false)
     }
 
     fn has_queue(&self) -> bool {

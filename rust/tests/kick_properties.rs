@@ -65,8 +65,8 @@ impl kick::Wb for Wb {
         self.left.get()
     }
 
-    fn take_left(&self) {
-        self.left.set(false);
+    fn take_left(&self) -> bool {
+        self.left.replace(false)
     }
 
     fn set_due_in(&self, milliseconds: u32) {

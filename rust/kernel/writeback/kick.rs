@@ -89,8 +89,8 @@ pub trait Wb {
     /// Whether the left bit is set. Unordered.
     fn is_left(&self) -> bool;
 
-    /// Takes the left bit. A full barrier if it was set.
-    fn take_left(&self);
+    /// Takes the left bit and returns whether it was set. A full barrier if it was.
+    fn take_left(&self) -> bool;
 
     /// Sets when the left pages are due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
@@ -173,10 +173,10 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
         return None;
     }
     // The round serves both requests.
-    wb.take_left();
+    let was_left = wb.take_left();
     let pages = wb.dontcache_dirty();
-    // A round of nothing sets the threshold, if the last round has left it infinite.
-    if pages <= 0 && !wb.has_queue() && wb.kick_at() < i64::MAX {
+    // A round that has left pages may have left the threshold infinite: a round of nothing sets it.
+    if pages <= 0 && !was_left && !wb.has_queue() {
         return None;
     }
     wb.set_kick_at(i64::MAX);
@@ -327,9 +327,9 @@ mod tests {
             self.call("left?");
             self.left.get()
         }
-        fn take_left(&self) {
+        fn take_left(&self) -> bool {
             self.call("clear left");
-            self.left.set(false);
+            self.left.replace(false)
         }
         fn set_due_in(&self, milliseconds: u32) {
             self.due.set(self.now.get() + milliseconds);
@@ -469,7 +469,9 @@ mod tests {
         ended(&wb, 7, MANY, written(3));
         assert_eq!(rest(&wb), Some(DELAY_MS));
         wb.pass(DELAY_MS);
-        assert_eq!(consume(&wb), None);
+        assert_eq!(consume(&wb), Some(0));
+        ended(&wb, 0, MANY, written(0));
+        assert_eq!(wb.kick_at(), MANY);
         assert_eq!(rest(&wb), None);
     }
 
