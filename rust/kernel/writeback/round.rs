@@ -17,10 +17,10 @@
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
-/// Pages of `1 << page_shift` bytes that a round writes before it checks for queued work. C adds 4
-/// MiB to an inode's share and rounds down to a multiple of 4 MiB: one more page would double it.
+/// Pages of `1 << page_shift` bytes that a round writes before it checks for queued work. A power
+/// of two, as the extents that file systems allocate.
 pub const fn portion(page_shift: u32) -> i64 {
-    ((4 << 20) >> page_shift) - 1
+    (4 << 20) >> page_shift
 }
 
 /// Inodes that are queued under one hold of the lists' lock. With [`LOOKS`] at each inode, the lock
