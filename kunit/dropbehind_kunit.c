@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/fs_context.h>
+#include <linux/hash.h>
 #include <linux/irq_work.h>
 #include <linux/mount.h>
 #include <linux/pagemap.h>
@@ -298,7 +299,89 @@ static void a_full_ring_delays_no_task(struct kunit *test)
 		folio_put(folios[i]);
 }
 
+#define NR_INDICES	4096
+
+static void fill(struct kunit *test, struct xarray *xa, const u8 *orders)
+{
+	for (unsigned long i = 0; i < NR_INDICES; i += 1UL << orders[i]) {
+		XA_STATE_ORDER(xas, xa, i, orders[i]);
+
+		do {
+			xas_lock(&xas);
+			xas_store(&xas, (void *)orders + i * sizeof(long));
+			for (unsigned int mark = 0; mark < 3; mark++)
+				if (hash_64(i, 8) >> mark & 1)
+					xas_set_mark(&xas, (__force xa_mark_t)mark);
+			xas_unlock(&xas);
+		} while (xas_nomem(&xas, GFP_KERNEL));
+		KUNIT_ASSERT_EQ(test, 0, xas_error(&xas));
+	}
+}
+
+/* Erases entries of one order in one node from @i on, and returns the next. */
+static unsigned long erase(struct xarray *xa, const u8 *orders, unsigned long i)
+{
+	unsigned long first = i, end;
+	XA_STATE(xas, xa, i);
+
+	xas_lock(&xas);
+	xas_load(&xas);
+	end = round_up(i + 1, XA_CHUNK_SIZE << xas.xa_node->shift);
+	while (i < end && orders[i] == orders[first] && xa_load(xa, i))
+		i += 1UL << orders[first];
+	xas_erase(&xas, i - first);
+	xas_unlock(&xas);
+	return i;
+}
+
+/* As if NULL was stored for each entry, of mixed orders and some of them marked. */
+static void erase_does_what_store_does(struct kunit *test)
+{
+	u8 *orders = kunit_kcalloc(test, NR_INDICES, sizeof(long), GFP_KERNEL);
+	DEFINE_XARRAY(erased);
+	DEFINE_XARRAY(stored);
+
+	KUNIT_ASSERT_NOT_NULL(test, orders);
+	for (unsigned long i = 0; i < NR_INDICES; i += 1UL << orders[i])
+		orders[i] = min(9, min(i ? __ffs(i) : 9, hash_64(i + 1, 4)));
+	fill(test, &erased, orders);
+	fill(test, &stored, orders);
+	/* Every other run, then some that have lost a neighbour. */
+	for (int pass = 0; pass < 2; pass++) {
+		bool skip = !pass;
+
+		for (unsigned long i = 0, next; i < NR_INDICES; i = next) {
+			next = i + (1UL << orders[i]);
+			skip = !skip;
+			if (skip || !xa_load(&erased, i))
+				continue;
+			next = erase(&erased, orders, i);
+			for (; i < next; i += 1UL << orders[i])
+				xa_erase(&stored, i);
+		}
+		for (unsigned long i = 0; i < NR_INDICES; i++) {
+			KUNIT_ASSERT_PTR_EQ(test, xa_load(&erased, i),
+					    xa_load(&stored, i));
+			for (unsigned int mark = 0; mark < 3; mark++) {
+				xa_mark_t m = (__force xa_mark_t)mark;
+
+				KUNIT_ASSERT_EQ(test, xa_get_mark(&erased, i, m),
+						xa_get_mark(&stored, i, m));
+				KUNIT_ASSERT_EQ(test, xa_marked(&erased, m),
+						xa_marked(&stored, m));
+			}
+		}
+	}
+	/* A node whose count is wrong stays. */
+	for (unsigned long i = 0; i < NR_INDICES; i += 1UL << orders[i])
+		xa_erase(&erased, i);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&erased));
+	xa_destroy(&erased);
+	xa_destroy(&stored);
+}
+
 static struct kunit_case dropbehind_cases[] = {
+	KUNIT_CASE(erase_does_what_store_does),
 	KUNIT_CASE(all_leave),
 	KUNIT_CASE(those_of_two_files_leave),
 	KUNIT_CASE(what_is_used_stays),

@@ -4,6 +4,8 @@
  */
 #include <linux/init.h>
 #include <linux/jiffies.h>
+#include <linux/memcontrol.h>
+#include <linux/mm_inline.h>
 #include <linux/rust_writeback.h>
 
 DEFINE_PER_CPU_ALIGNED(struct dropbehind_ring, dropbehind_rings);
@@ -19,6 +21,51 @@ void dropbehind_begin(struct dropbehind_ring *ring, unsigned int ms, bool anew)
 		mod_delayed_work(dropbehind_wq, &ring->work, wait);
 	else
 		queue_delayed_work(dropbehind_wq, &ring->work, wait);
+}
+
+/*
+ * Take folios that have left the page cache off their LRU list, and update the
+ * statistics once for all that were in the same list. The caller has references.
+ * Other folios are taken off as their last references are dropped.
+ */
+void dropbehind_del_lru(struct folio *const *folios, unsigned int nr)
+{
+	struct lruvec *lruvec = NULL;
+	enum zone_type zone = 0;
+	enum lru_list lru = 0;
+	unsigned long flags;
+	long nr_pages = 0;
+
+	if (lru_gen_enabled())
+		return;
+	for (unsigned int i = 0; i < nr; i++) {
+		struct folio *folio = folios[i];
+
+		if (folio_test_large(folio) || folio_test_unevictable(folio) ||
+		    !folio_test_clear_lru(folio))
+			continue;
+		if (lruvec && (!folio_matches_lruvec(folio, lruvec) ||
+			       folio_lru_list(folio) != lru ||
+			       folio_zonenum(folio) != zone)) {
+			update_lru_size(lruvec, lru, zone, -nr_pages);
+			lruvec_unlock_irqrestore(lruvec, flags);
+			lruvec = NULL;
+		}
+		if (!lruvec) {
+			lruvec = folio_lruvec_lock_irqsave(folio, &flags);
+			lru = folio_lru_list(folio);
+			zone = folio_zonenum(folio);
+			nr_pages = 0;
+		}
+		list_del(&folio->lru);
+		nr_pages++;
+		if (folio_test_active(folio))
+			folio_clear_active(folio);
+	}
+	if (lruvec) {
+		update_lru_size(lruvec, lru, zone, -nr_pages);
+		lruvec_unlock_irqrestore(lruvec, flags);
+	}
 }
 
 static void dropbehind_work_fn(struct work_struct *work)

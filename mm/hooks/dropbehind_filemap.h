@@ -12,29 +12,63 @@ void dropbehind_lock(struct address_space *mapping)
 	xa_lock_irq(&mapping->i_pages);
 }
 
+/* Whether one call can update the statistics for both folios. */
+static bool dropbehind_same_stat(struct folio *folio, struct folio *next)
+{
+	return !folio_test_large(next) &&
+	       folio_pgdat(folio) == folio_pgdat(next) &&
+	       folio_memcg(folio) == folio_memcg(next);
+}
+
+static void dropbehind_unaccount(struct address_space *mapping,
+				 struct folio *const *folios, unsigned int nr)
+{
+	bool special = test_bit(AS_KERNEL_FILE, &mapping->flags);
+	int nr_pages = 0;
+
+	guard(rcu)();
+	for (unsigned int i = 0; i < nr; i++) {
+		struct folio *folio = folios[i];
+
+		trace_mm_filemap_delete_from_page_cache(folio);
+		if (special || folio_test_large(folio)) {
+			filemap_unaccount_folio(mapping, folio);
+			continue;
+		}
+		nr_pages++;
+		if (i + 1 < nr && dropbehind_same_stat(folio, folios[i + 1]))
+			continue;
+		lruvec_stat_mod_folio(folio, NR_FILE_PAGES, -nr_pages);
+		nr_pages = 0;
+	}
+}
+
 void dropbehind_remove(struct address_space *mapping,
 		       struct folio *const *folios, unsigned int nr)
 {
-	XA_STATE(xas, &mapping->i_pages, folios[0]->index);
+	XA_STATE(xas, &mapping->i_pages, 0);
 	unsigned int i = 0;
-	long nr_pages = 0;
-	struct folio *folio;
 
+	dropbehind_unaccount(mapping, folios, nr);
 	mapping_set_update(&xas, mapping);
-	for (folio = xas_load(&xas); folio;
-	     folio = xas_next_entry(&xas, ULONG_MAX)) {
-		if (folio != folios[i])
-			continue;
-		trace_mm_filemap_delete_from_page_cache(folio);
-		filemap_unaccount_folio(mapping, folio);
-		folio->mapping = NULL;
-		xas_store(&xas, NULL);
-		nr_pages += folio_nr_pages(folio);
-		/* Stop here: a search for a next entry is slow. */
-		if (++i == nr)
-			break;
+	while (i < nr) {
+		unsigned int order = folio_order(folios[i]);
+		pgoff_t first = folios[i]->index, next = first, end = first;
+
+		xas_set(&xas, first);
+		xas_load(&xas);
+		if (xas.xa_node)
+			end = round_up(first + 1,
+				       XA_CHUNK_SIZE << xas.xa_node->shift);
+		/* Folios of the same order have their entries in this node. */
+		do {
+			folios[i]->mapping = NULL;
+			next += 1UL << order;
+		} while (++i < nr && next < end && folios[i]->index == next &&
+			 folio_order(folios[i]) == order);
+		xas_erase(&xas, next - first);
+		mapping->nrpages -= next - first;
 	}
-	mapping->nrpages -= nr_pages;
 }
 
 void dropbehind_unlock(struct address_space *mapping)

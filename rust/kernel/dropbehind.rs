@@ -659,8 +659,11 @@ impl DropBatch {
             }
         }
         batch.nr = gone.len() as u8;
-        // SAFETY: The batch has these references on each of the folios.
-        unsafe { bindings::folios_put_refs(&mut batch, refs.as_mut_ptr().cast()) };
+        // SAFETY: The folios have left the page cache, and the batch has these references on each.
+        unsafe {
+            bindings::dropbehind_del_lru(batch.folios.as_ptr(), gone.len() as u32);
+            bindings::folios_put_refs(&mut batch, refs.as_mut_ptr().cast());
+        }
     }
 }
 
