@@ -173,12 +173,16 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
         return None;
     }
     // The round serves both requests.
-    let was_left = wb.take_left();
-    let pages = wb.dontcache_dirty();
-    // A round that has left pages may have left the threshold infinite: a round of nothing sets it.
-    if pages <= 0 && !was_left && !wb.has_queue() {
-        return None;
-    }
+    let pages = if wb.take_left() {
+        // That round may have left the threshold infinite: even a round of nothing sets it.
+        wb.dontcache_dirty()
+    } else {
+        let pages = wb.dontcache_dirty();
+        if pages <= 0 && !wb.has_queue() {
+            return None;
+        }
+        pages
+    };
     wb.set_kick_at(i64::MAX);
     Some(pages)
 }
