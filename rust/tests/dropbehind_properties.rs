@@ -114,10 +114,22 @@ fn a_folio_is_put_back_once() {
         (ring.take(), ring.take(), ring.take()),
         (Some(1), Some(7), None)
     );
-    for number in 0..8 {
+}
+
+/// Folios that are tried again leave room for new ones.
+#[test]
+fn folios_are_put_back_into_half_of_the_ring() {
+    let slots: [Place; SLOTS] = Default::default();
+    let (nr_put, nr_taken) = (Number(Cell::new(0)), Number(Cell::new(0)));
+    let ring = Ring::new(&slots, &nr_put, &nr_taken);
+    let half = SLOTS as u32 / 2;
+    for number in 0..half {
         assert!(ring.put_back(number).is_ok());
     }
-    assert_eq!(ring.put_back(8), Err(8));
+    assert_eq!(ring.put_back(half), Err(half));
+    for number in half..2 * half {
+        assert!(ring.put(number).is_ok());
+    }
 }
 
 #[test]

@@ -157,15 +157,18 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
 
     /// Puts a folio back for another try. Returns whether the worker is to run in [`WAIT_MS`].
     ///
-    /// Gives the folio back if the ring is full, or if the folio waits here already: the last folio
-    /// of a log comes here after each write. If another worker takes that folio concurrently and
-    /// puts it back, one of them does not find it in the other's ring.
+    /// Gives the folio back if half of the ring waits, because new folios need the other half:
+    /// while ext4 commits data to its journal, more folios than a ring holds cannot be dropped.
+    ///
+    /// Also gives the folio back if it waits here already: the last folio of a log comes here after
+    /// each write. If another worker takes that folio concurrently and puts it back, one of them
+    /// does not find it in the other's ring.
     pub fn put_back(&self, item: S::Item) -> Result<bool, S::Item> {
         let first = self.nr_taken.get();
         let is_here = (0..self.waiting().min(self.slots.len()))
             .filter_map(|nr| self.slot(first.wrapping_add(nr)))
             .any(|slot| slot.has(&item));
-        if is_here {
+        if is_here || self.waiting() >= self.slots.len() / 2 {
             return Err(item);
         }
         Ok(self.put(item)? != Todo::Nothing)
