@@ -91,16 +91,69 @@ def loop() -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def mapped(name: str, mib: int, table: str) -> Iterator[str]:
+    """A device of device-mapper: its target, and the target's parameters."""
+    run("dmsetup", "create", "--noudevsync", name, "--table", f"0 {mib * MIB // SECTOR} {table}")
+    try:
+        # No udev is there to give the node the name that was asked for.
+        yield "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", name).strip()
+    finally:
+        run("dmsetup", "remove", "--noudevsync", name)
+
+
+@contextlib.contextmanager
 def linear() -> Iterator[str]:
     """Device-mapper: where the device below completes its clone, here in the interrupt of a timer."""
-    with null_timer() as below:
-        table = f"0 {DISK_MIB * MIB // SECTOR} linear {below} 0"
-        run("dmsetup", "create", "--noudevsync", "linear", "--table", table)
-        try:
-            # No udev is there to give the node the name that was asked for.
-            yield "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", "linear").strip()
-        finally:
-            run("dmsetup", "remove", "--noudevsync", "linear")
+    with null_timer() as below, mapped("linear", DISK_MIB, f"linear {below} 0") as node:
+        yield node
+
+
+@contextlib.contextmanager
+def parts(count: int) -> Iterator[list[str]]:
+    """Parts of the test drive, whose first MiB is zero."""
+    with contextlib.ExitStack() as stack:
+        nodes = []
+        for nr in range(count):
+            start = nr * DISK_MIB * MIB // SECTOR
+            nodes.append(stack.enter_context(mapped(f"part{nr}", DISK_MIB, f"linear {NVME} {start}")))
+            with opened(nodes[-1], os.O_WRONLY | os.O_DSYNC) as fd:
+                os.pwrite(fd, bytes(MIB), 0)
+        yield nodes
+
+
+def over(count: int, target: str, mib: int = DISK_MIB) -> Device:
+    """A target over parts of the drive, whose nodes its parameters name by number."""
+
+    @contextlib.contextmanager
+    def device() -> Iterator[str]:
+        with parts(count) as nodes, mapped("over", mib, target.format(*nodes)) as node:
+            yield node
+
+    return device
+
+
+KEY = "0123456789abcdef" * 8
+CRYPT = f"crypt aes-xts-plain64 {KEY} 0 {{0}} 0"
+STACKS: dict[str, Device] = {
+    "dm-crypt": over(1, CRYPT),
+    "dm-crypt without workqueues": over(1, f"{CRYPT} 2 no_read_workqueue no_write_workqueue"),
+    "dm-snapshot": over(2, "snapshot {0} {1} N 8"),
+    "raid1": over(2, "raid raid1 2 0 nosync 2 - {0} - {1}"),
+    "raid5": over(3, "raid raid5_ls 2 128 nosync 3 - {0} - {1} - {2}", 2 * DISK_MIB),
+}
+"""What needs the kernel with drivers for it."""
+
+
+@contextlib.contextmanager
+def thin() -> Iterator[str]:
+    """A thin volume, whose blocks are allocated as it is written to."""
+    with parts(2) as (meta, data), mapped("pool", DISK_MIB, f"thin-pool {meta} {data} 128 0") as pool:
+        run("dmsetup", "message", "pool", "0", "create_thin 0")
+        with mapped("thin", DISK_MIB, f"thin {pool} 0") as node:
+            yield node
+
+
+STACKS["dm-thin"] = thin
 
 
 @contextlib.contextmanager

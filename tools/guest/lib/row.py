@@ -48,10 +48,10 @@ class NotTried(AssertionError):
     """The row has not come to what it is there for: a matter of luck on a busy host."""
 
 
-def main(row: Callable[[], Verdict], breaks_c: bool = False) -> None:
+def main(row: Callable[[], Verdict], breaks_c: bool = False, stacks: bool = False) -> None:
     """Runs the row, again if it had no luck, and tells what came of it.
 
-    A row that is known to break C has to, if it takes its time: or it would prove nothing of Rust.
+    With stacks the row gets the kernel that has drivers for them. A row that is known to break C has to, if it takes its time: or it would prove nothing of Rust.
     """
     for attempt in range(ATTEMPTS):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernels that can be built: the one that is measured, one for each sanitizer, and arm64's."""
+"""The kernels that can be built: the one that is measured, one with more drivers, one for each sanitizer, and arm64's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Variant:
     @property
     def fragments(self) -> list[Path]:
         """The configuration, from the general to the special."""
-        names = [self.arch.name, "guest", "writeback", *(["sanitizer", self.name] if self.name else [])]
+        names = [self.arch.name, "guest", "writeback", *(["sanitizer"] if self.name in SANITIZERS else [])]
+        names += [self.name] if self.name else []
         names += [f"{self.arch.name}-{self.pages}"] if self.pages else []
         return [paths.TOOLS / "config" / f"{name}.config" for name in names]
 
@@ -64,6 +65,9 @@ class Variant:
 
 MEASURED = Variant()
 
+STACKS = Variant("stacks")
+"""The measured kernel with what people put between a file system and a drive."""
+
 KCSAN_FLAGS = (
     "-fsanitize=thread -fno-optimize-sibling-calls -mllvm -force-attribute=sanitize_thread"
     " -mllvm -tsan-compound-read-before-write=1 -mllvm -tsan-distinguish-volatile=1"
@@ -87,6 +91,13 @@ SANITIZERS = {
         Variant("kmemleak", mem="3G", slowness=3, asked=True),
         Variant(
             "lockdep",
+            slowness=3,
+            crash="SPINLOCKUP",
+            report="WARNING: lock held when returning to user space",
+            asked=True,
+        ),
+        Variant(
+            "rt",
             slowness=3,
             crash="SPINLOCKUP",
             report="WARNING: lock held when returning to user space",

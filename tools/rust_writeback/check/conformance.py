@@ -28,7 +28,7 @@ from rich.table import Table
 from .. import paths
 from ..bench.boots import revision
 from ..build import kernel
-from ..build.variants import MEASURED, Variant, sanitizer
+from ..build.variants import MEASURED, STACKS, Variant, sanitizer
 from ..errors import Failure, run_main
 from ..steps import write_whole
 from ..vm import emulated, in_turn, machine
@@ -67,6 +67,8 @@ class Row:
     tried: str
     breaks_c: bool = False
     """Is it known to break C? Then it has to, or it proves nothing."""
+    stacks: bool = False
+    """Does it need the kernel with what people put between a file system and a drive?"""
 
 
 @dataclass(frozen=True)
@@ -100,22 +102,28 @@ They want the kernel that is measured.
 """
 
 
-def find_rows(patterns: Sequence[str] = (), variant: Variant = MEASURED) -> list[Row]:
-    """The rows for a kernel, in the order of the promises: all, or those whose name matches a pattern."""
-    rows = []
+def find_rows(patterns: Sequence[str] = (), *variants: Variant) -> list[Row]:
+    """The rows for these kernels or the measured one: all, or those whose name matches a pattern. There has to be one."""
+    rows = [row for variant in variants or [MEASURED] for row in rows_of(variant, patterns)]
+    if not rows:
+        raise Failure(f"no row matches {' '.join(patterns)}; --list has them all")
+    return rows
+
+
+def rows_of(variant: Variant, patterns: Sequence[str] = ()) -> list[Row]:
+    """The same for a kernel, in the order of the promises. There may be none."""
+    rows: list[Row] = []
     for prefix, promise in PROMISES.items():
         for script in sorted(ROWS.glob(f"{prefix}_*.py")):
             tree = ast.parse(script.read_text())
             said = ast.get_docstring(tree)
             if not said:
                 raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
-            marks = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "breaks_c"]
-            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), bool(marks)))
+            marks = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), "breaks_c" in marks, "stacks" in marks))
     rows += HOST if variant == MEASURED else ()
-    chosen = [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
-    if not chosen:
-        raise Failure(f"no row matches {' '.join(patterns)}; --list has them all")
-    return chosen
+    rows = [row for row in rows if row.stacks == (variant == STACKS)]
+    return [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
 
 
 def judge(output: str, status: int) -> tuple[str, str]:
@@ -199,7 +207,7 @@ def problems(results: Mapping[str, Results]) -> list[str]:
 def short(variant: Variant = MEASURED) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
     counts = Counts()
-    rows = [row for row in find_rows(variant=variant) if row not in HOST]
+    rows = [row for row in find_rows((), variant) if row not in HOST]
     results = run_rows("rust", rows, True, {}, counts.boots, variant)
     for problem in problems({"rust": results}):
         counts.fail(f"conformance: {problem}")
@@ -252,19 +260,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sanitize", metavar="NAME", help="on this sanitizer's kernel; no power is cut")
     parser.add_argument("--report", type=Path, help="where the table goes")
     options = parser.parse_args(arguments)
-    variant = sanitizer(options.sanitize) if options.sanitize else MEASURED
-    report = options.report or paths.BUILD / f"conformance{variant.suffix}"
-    rows = find_rows(options.only, variant)
+    variants = [sanitizer(options.sanitize)] if options.sanitize else [MEASURED, STACKS]
+    report = options.report or paths.BUILD / f"conformance{variants[0].suffix}"
+    rows = find_rows(options.only, *variants)
     if options.list:
         for row in rows:
             print(f"{row.name:40} {row.promise}: {row.tried}")
         return 0
     machine.polite()
-    kernel.ensure(variant)
     cores = [core for core in CORES if core in (options.core or CORES)]
     setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "revision": revision()}
     boots = emulated.Boots()
-    results = {core: run_rows(core, rows, options.short, setup, boots, variant) for core in cores}
+    results: dict[str, Results] = {core: {} for core in cores}
+    for variant in variants:
+        if not (chosen := rows_of(variant, options.only)):
+            continue
+        kernel.ensure(variant)
+        for core in cores:
+            results[core] |= run_rows(core, chosen, options.short, setup, boots, variant)
     setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}

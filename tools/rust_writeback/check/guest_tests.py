@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import paths
-from ..build.variants import MEASURED, Variant, sanitizer
+from ..build.variants import MEASURED, SANITIZERS, Variant, sanitizer
 from ..errors import Failure
 from ..vm import emulated, in_turn
 from ..vm.options import CORES
@@ -108,7 +108,7 @@ def options_for(variant: Variant) -> emulated.VmOptions:
     """The guest that the scripts run in; the kernel's own parameters tell them what they run on."""
     if variant == MEASURED:
         return OPTIONS
-    parameters = f"sanitizer={variant.name} {variant.parameters}".strip() if variant.name else variant.parameters
+    parameters = f"sanitizer={variant.name} {variant.parameters}".strip() if variant.name in SANITIZERS else variant.parameters
     return replace(OPTIONS, kernel=variant.image, arch=variant.arch, mem=variant.mem, append=parameters)
 
 

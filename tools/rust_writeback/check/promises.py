@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..build.variants import MEASURED, STACKS
 from ..steps import write_whole
 from . import conformance, mutants
 from .conformance import Row
@@ -58,7 +59,7 @@ def page(rows: Sequence[Row], listed: Sequence[Mutant]) -> str:
 
 def current() -> str:
     """The page as it has to be now."""
-    rows = conformance.find_rows()
+    rows = conformance.find_rows((), MEASURED, STACKS)
     return page(rows, [*mutants.listed(rows).values()])
 
 

@@ -126,7 +126,9 @@ def main(arguments: list[str]) -> int:
         stages = elsewhere(variant)
     if known.sanitize is not None:
         stages = sanitized(sanitizer(known.sanitize))
-        print("== the guest tests alone: nothing else depends on the sanitizer's kernel", flush=True)
+        if known.sanitize == "rt":
+            stages += [("what DONTCACHE promises on PREEMPT_RT", lambda: conformance.short(sanitizer("rt")))]
+        print("== what runs in a guest alone: nothing else depends on the sanitizer's kernel", flush=True)
     total = Counts()
     for name, stage in stages:
         total.add(run_stage(name, stage))
