@@ -30,7 +30,7 @@ run:
 
 ## test: everything that CI runs: host tests, lint, KUnit, guest tests
 ## test SANITIZE=kasan: the guest tests on a kernel with kasan, kcsan, kmemleak, lockdep or ubsan
-## test RT=1: the guest tests and the promises on a PREEMPT_RT kernel with lockdep
+## test RT=1: some guest tests and promises on a PREEMPT_RT kernel with lockdep
 ## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; PAGES=16k or 64k for larger pages
 test:
 	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(if $(filter 1,$(if $(call given,RT),$(RT))),--sanitize rt) $(PLATFORM)

@@ -24,4 +24,4 @@ def stacks() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(stacks, stacks=True)
+    main(stacks, breaks_c=True, stacks=True)

@@ -46,7 +46,7 @@ def kcsan() -> None:
     assert figure(KCSAN, "setup_watchpoints") > 0, "KCSAN has watched nothing"
 
 
-CASES = {"kcsan": kcsan, "kmemleak": kmemleak, "lockdep": lockdep}
+CASES = {"kcsan": kcsan, "kmemleak": kmemleak, "lockdep": lockdep, "rt": lockdep}
 
 if __name__ == "__main__":
     ktap.main("sanitizer", [(sanitizer(), CASES[sanitizer()])])

@@ -54,6 +54,26 @@ def sanitized(variant: Variant, names: Sequence[str] = (), cores: Sequence[str] 
     ]
 
 
+RT_TESTS = ("dontcache_devices", "dontcache_group")
+RT_ROWS = (
+    "bounded_wait_busy_cpu",
+    "complete_drop_nvme",
+    "complete_drop_writers",
+    "exact_counter_errors",
+    "exact_counter_races",
+    "no_lost_kick_no_periodic",
+)
+"""What needs neither large folios, which PREEMPT_RT does not have, nor the speed of a kernel without debugging."""
+
+
+def real_time(variant: Variant) -> list[Stage]:
+    """Guest tests and promises on PREEMPT_RT: bios that end in threads, locks that sleep."""
+    return [
+        *sanitized(variant, RT_TESTS, ("rust",)),
+        ("what DONTCACHE promises on PREEMPT_RT", lambda: conformance.short(variant, RT_ROWS)),
+    ]
+
+
 def elsewhere(variant: Variant) -> list[Stage]:
     """KUnit, and on that architecture's kernel the guest tests and what DONTCACHE promises, on the Rust core."""
     return [
@@ -125,9 +145,8 @@ def main(arguments: list[str]) -> int:
             raise Failure(f"SANITIZE is for x86; leave it or ARCH={variant.arch.name} out", 2)
         stages = elsewhere(variant)
     if known.sanitize is not None:
-        stages = sanitized(sanitizer(known.sanitize))
-        if known.sanitize == "rt":
-            stages += [("what DONTCACHE promises on PREEMPT_RT", lambda: conformance.short(sanitizer("rt")))]
+        variant = sanitizer(known.sanitize)
+        stages = real_time(variant) if known.sanitize == "rt" else sanitized(variant)
         print("== what runs in a guest alone: nothing else depends on the sanitizer's kernel", flush=True)
     total = Counts()
     for name, stage in stages:
