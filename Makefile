@@ -33,6 +33,7 @@ run:
 ## test RT=1: some guest tests and promises on a PREEMPT_RT kernel with lockdep
 ## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; PAGES=16k or 64k for larger pages
 test:
+	@$(if $(filter-out 1,$(if $(call given,RT),$(RT))),echo 'error: RT=$(RT): give RT=1 or leave it out' >&2; exit 2)
 	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(if $(filter 1,$(if $(call given,RT),$(RT))),--sanitize rt) $(PLATFORM)
 
 ## kernel: build/bzImage and build/.config
