@@ -36,14 +36,16 @@ void dropbehind_del_lru(struct folio *const *folios, unsigned int nr)
 	unsigned long flags;
 	long nr_pages = 0;
 
-	if (lru_gen_enabled())
-		return;
 	for (unsigned int i = 0; i < nr; i++) {
 		struct folio *folio = folios[i];
 
-		if (folio_test_large(folio) || folio_test_unevictable(folio) ||
-		    !folio_test_clear_lru(folio))
+		if (folio_test_large(folio) || !folio_test_clear_lru(folio))
 			continue;
+		/* Stable from here: whoever changes it clears PG_lru before. */
+		if (folio_test_unevictable(folio)) {
+			folio_set_lru(folio);
+			continue;
+		}
 		if (lruvec && (!folio_matches_lruvec(folio, lruvec) ||
 			       folio_lru_list(folio) != lru ||
 			       folio_zonenum(folio) != zone)) {
@@ -57,6 +59,9 @@ void dropbehind_del_lru(struct folio *const *folios, unsigned int nr)
 			zone = folio_zonenum(folio);
 			nr_pages = 0;
 		}
+		/* MGLRU may be switched on or off meanwhile. */
+		if (lru_gen_del_folio(lruvec, folio, true))
+			continue;
 		list_del(&folio->lru);
 		nr_pages++;
 		if (folio_test_active(folio))

@@ -400,6 +400,11 @@ impl Slot for FolioSlot {
     fn has(&self, waiting: &Waiting) -> bool {
         folio_of(self.0.load(Relaxed)) == waiting.folio.as_raw()
     }
+
+    #[inline(always)]
+    fn is_retry(&self) -> bool {
+        self.0.load(Relaxed).addr() % STAMPS != NEW
+    }
 }
 
 impl Count for Atomic<usize> {

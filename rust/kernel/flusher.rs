@@ -134,10 +134,8 @@ impl<'a> Flusher<'a> {
     pub fn end_round(&self, counted: i64, mut round: round::Ended) {
         // SAFETY: The wb is live, and this is its flusher's context, without a lock.
         let background = unsafe { bindings::wb_background_pages(self.wb.as_raw()) };
-        if !round.has_spared_the_device() {
-            if counted > 0 {
-                round.again_ms = round.again_ms.or(self.wb.room().err());
-            }
+        if counted > 0 && !round.has_spared_the_device() {
+            round.again_ms = round.again_ms.or(self.wb.room().err());
             self.wb.serve();
         }
         kick::ended(self.wb, counted, kick_at(background as u64), round);

@@ -51,6 +51,10 @@ impl Slot for Place {
         self.folio.load(Ordering::Relaxed) == *folio
     }
 
+    fn is_retry(&self) -> bool {
+        self.folio.load(Ordering::Relaxed) != 0
+    }
+
     fn put(&self, folio: usize) -> Result<(), usize> {
         let order = match self.mutant {
             PutDoesNotAcquire => Ordering::Release,

@@ -13,6 +13,8 @@ use writeback::dropbehind::{
 };
 
 const SLOTS: usize = 8;
+/// Folios from this number on were not tried yet.
+const NEW_ONES: u32 = 100;
 
 #[derive(Default)]
 struct Place(RefCell<Option<u32>>);
@@ -35,6 +37,10 @@ impl Slot for Place {
 
     fn has(&self, item: &u32) -> bool {
         *self.0.borrow() == Some(*item)
+    }
+
+    fn is_retry(&self) -> bool {
+        self.0.borrow().is_some_and(|item| item < NEW_ONES)
     }
 }
 
@@ -78,7 +84,7 @@ proptest! {
                     there.push_back(number);
                     let todo = match filled {
                         0 => Todo::Soon,
-                        3 => Todo::Now,
+                        3 | 5 => Todo::Now,
                         _ => Todo::Nothing,
                     };
                     prop_assert_eq!(ring.put(number), Ok(todo));
@@ -123,12 +129,13 @@ fn folios_are_put_back_into_half_of_the_ring() {
     let (nr_put, nr_taken) = (Number(Cell::new(0)), Number(Cell::new(0)));
     let ring = Ring::new(&slots, &nr_put, &nr_taken);
     let half = SLOTS as u32 / 2;
+    assert!(ring.put(NEW_ONES).is_ok());
     for number in 0..half {
         assert!(ring.put_back(number).is_ok());
     }
     assert_eq!(ring.put_back(half), Err(half));
-    for number in half..2 * half {
-        assert!(ring.put(number).is_ok());
+    for number in half + 1..2 * half {
+        assert!(ring.put(NEW_ONES + number).is_ok());
     }
 }
 

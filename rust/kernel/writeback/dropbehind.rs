@@ -38,6 +38,9 @@ pub trait Slot {
 
     /// Whether this folio is here now.
     fn has(&self, item: &Self::Item) -> bool;
+
+    /// Whether a folio that was put back is here now.
+    fn is_retry(&self) -> bool;
 }
 
 /// A count of folios. Wraps. Unordered.
@@ -150,14 +153,17 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
         // Folios that the worker has taken meanwhile no longer count.
         Ok(match self.waiting() {
             1 => Todo::Soon,
-            waiting if waiting == self.slots.len() / 2 => Todo::Now,
+            // Retries may take half of the ring.
+            waiting if waiting == self.slots.len() / 2 || waiting == self.slots.len() / 4 * 3 => {
+                Todo::Now
+            }
             _ => Todo::Nothing,
         })
     }
 
     /// Puts a folio back for another try. Returns whether the worker is to run in [`WAIT_MS`].
     ///
-    /// Gives the folio back if half of the ring waits, because new folios need the other half:
+    /// Gives the folio back if half of the ring are retries, because new folios need the other half:
     /// while ext4 commits data to its journal, more folios than a ring holds cannot be dropped.
     ///
     /// Also gives the folio back if it waits here already: the last folio of a log comes here after
@@ -165,10 +171,15 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// does not find it in the other's ring.
     pub fn put_back(&self, item: S::Item) -> Result<bool, S::Item> {
         let first = self.nr_taken.get();
-        let is_here = (0..self.waiting().min(self.slots.len()))
-            .filter_map(|nr| self.slot(first.wrapping_add(nr)))
-            .any(|slot| slot.has(&item));
-        if is_here || self.waiting() >= self.slots.len() / 2 {
+        let mut retries = 0;
+        for nr in 0..self.waiting().min(self.slots.len()) {
+            let slot = self.slot(first.wrapping_add(nr));
+            if slot.is_some_and(|slot| slot.has(&item)) {
+                return Err(item);
+            }
+            retries += usize::from(slot.is_some_and(S::is_retry));
+        }
+        if retries >= self.slots.len() / 2 {
             return Err(item);
         }
         Ok(self.put(item)? != Todo::Nothing)
