@@ -163,8 +163,9 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
 
     /// Puts a folio back for another try. Returns whether the worker is to run in [`WAIT_MS`].
     ///
-    /// Gives the folio back if half of the ring are retries, because new folios need the other half:
-    /// while ext4 commits data to its journal, more folios than a ring holds cannot be dropped.
+    /// Gives the folio back if half of the ring is for retries already, because new folios need the
+    /// other half: while ext4 commits data to its journal, more folios than a ring holds cannot be
+    /// dropped.
     ///
     /// Also gives the folio back if it waits here already: the last folio of a log comes here after
     /// each write. If another worker takes that folio concurrently and puts it back, one of them
