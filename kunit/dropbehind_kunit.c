@@ -301,6 +301,7 @@ static void a_full_ring_delays_no_task(struct kunit *test)
 
 #define NR_INDICES	4096
 
+/* The entries are addresses in @orders, which is large enough for that. */
 static void fill(struct kunit *test, struct xarray *xa, const u8 *orders)
 {
 	for (unsigned long i = 0; i < NR_INDICES; i += 1UL << orders[i]) {

@@ -41,7 +41,7 @@ void dropbehind_del_lru(struct folio *const *folios, unsigned int nr)
 
 		if (folio_test_large(folio) || !folio_test_clear_lru(folio))
 			continue;
-		/* Stable from here: whoever changes it clears PG_lru before. */
+		/* Others clear PG_lru before they change this flag. */
 		if (folio_test_unevictable(folio)) {
 			folio_set_lru(folio);
 			continue;

@@ -3,11 +3,12 @@
 //! Folios that leave the page cache after their writeback.
 //!
 //! A folio of one page whose writeback has ended, in any context, waits in the [`Ring`] of its CPU.
-//! The first folio starts a worker after a delay, so that more folios gather, and a half-full ring
-//! starts it immediately. The worker locks the folios in order, and removes those that are
-//! neighbours in a file together ([`Neighbours`]), because a single folio takes two locks to leave.
-//! For a larger folio the locks matter less than the task switch, and it would keep more memory: a
-//! task drops it at once. It only waits if it is in use, or if no task ends its writeback.
+//! The first folio starts a worker after a delay, so that more folios gather, and a ring that is
+//! half or three quarters full starts it immediately. The worker locks the folios in order, and
+//! removes those that are neighbours in a file together ([`Neighbours`]), because a single folio
+//! takes two locks to leave. For a larger folio the locks matter less than the task switch, and it
+//! would keep more memory: a task drops it at once. It only waits if it is in use, or if no task
+//! ends its writeback.
 //!
 //! A folio may change while it waits. It is dropped if it still [`may`](Seen::may_go) when the lock
 //! of its page cache is held. Under that lock a lookup clears dropbehind, and a writer makes a
@@ -153,7 +154,7 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
         // Folios that the worker has taken meanwhile no longer count.
         Ok(match self.waiting() {
             1 => Todo::Soon,
-            // Retries may take half of the ring.
+            // Three quarters: retries may take half of the ring.
             waiting if waiting == self.slots.len() / 2 || waiting == self.slots.len() / 4 * 3 => {
                 Todo::Now
             }

@@ -160,8 +160,7 @@ fn is_due(wb: &impl Wb) -> bool {
 }
 
 /// Takes the requests and returns how many pages the round is to write: the exact count of dirty
-/// dropbehind pages. None if there is no request now, or nothing to write: the caller does nothing
-/// then.
+/// dropbehind pages, which may be zero. None if the caller has nothing to do.
 ///
 /// The requests are taken first, so that a request that arrives during the round starts another
 /// round.
@@ -174,7 +173,8 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
     }
     // The round serves both requests.
     let pages = if wb.take_left() {
-        // That round may have left the threshold infinite: even a round of nothing sets it.
+        // The round that left pages may have left the threshold infinite. Even a round of nothing
+        // sets it again.
         wb.dontcache_dirty()
     } else {
         let pages = wb.dontcache_dirty();

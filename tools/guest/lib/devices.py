@@ -90,13 +90,17 @@ def loop() -> Iterator[str]:
         backing.unlink()
 
 
+def node_of(name: str) -> str:
+    """The node of a device of device-mapper: no udev is there to give it the name that was asked for."""
+    return "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", name).strip()
+
+
 @contextlib.contextmanager
 def mapped(name: str, mib: int, table: str) -> Iterator[str]:
     """A device of device-mapper: its target, and the target's parameters."""
     run("dmsetup", "create", "--noudevsync", name, "--table", f"0 {mib * MIB // SECTOR} {table}")
     try:
-        # No udev is there to give the node the name that was asked for.
-        yield "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", name).strip()
+        yield node_of(name)
     finally:
         run("dmsetup", "remove", "--noudevsync", name)
 

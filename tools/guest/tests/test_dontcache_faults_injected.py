@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import ktap
-from lib.devices import DISK_MIB, Device, null_timer, nvme
+from lib.devices import DISK_MIB, Device, node_of, null_timer, nvme
 from lib.dontcache import (
     MIB,
     MOUNT,
@@ -193,7 +193,7 @@ def flakey() -> Iterator[str]:
     with null_timer() as below:
         load_table(flakey_table(below, []), "create")
         try:
-            yield "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", "flakey").strip()
+            yield node_of("flakey")
         finally:
             run("dmsetup", "remove", "--noudevsync", "flakey")
 

@@ -115,7 +115,7 @@ ARM64_DEARER = X86_DEARER | {
 """Measured 2026-11-26, rounded up. The same reasons, and by the kernel's disassembly these. It keeps frame pointers, and
 our functions are called where C's code stands in its caller: a frame is six instructions in dontcache_dirtied(),
 three in bio_task_add(), and seven in dontcache_kick(), which saves two registers for a writer who
-compares; dontcache_flush() hands its flusher over on the stack, in twelve. For a bio that asks for a task bio_endio()
+compares. dontcache_flush() handed its flusher over on the stack then, in twelve. For a bio that asks for a task bio_endio()
 asks, in five, whether this is an interrupt, where it may end. The worker forms the address of its CPU's batch anew at each look."""
 
 DEARER = {X86: X86_DEARER, ARM64: ARM64_DEARER}

@@ -26,7 +26,8 @@ kick, a kick that writes only its share, a bounded wait. Then it cuts the power.
 A row is a script of this folder, and has to show that it came to what it tries. An oops or a hang is its result; the
 rows after it, after a broken promise, or after one that could not be run get a new guest. The command fails where the
 Rust core breaks a promise, and where a row could not be run on either core. Of the C it tells; but a row that is known
-to break C has to, or it proves nothing. `make test` runs the scripts on the Rust core, those of luck for less time.
+to break C has to, or it proves nothing. `make test` runs the scripts on the Rust core, those of luck for less time. It
+leaves out rows that need a kernel of their own, with drivers for what people put between a file system and a drive.
 
 `make mutants` shows that the rows can fail: those that C does not break run on a Rust core in which one line is wrong.
 `tools/mutants.toml` has the lines, the rule that each breaks, and the rows that have to find it; or, where a rule is
