@@ -12,7 +12,7 @@ use kernel::{
         BioTask,
         CompletedBio, //
     },
-    dropbehind::OwnDropRing,
+    dropbehind::DropRing,
     interrupt::local_interrupt_disable,
     prelude::*,
     sched,
@@ -33,8 +33,8 @@ pub unsafe extern "C" fn bio_task_add(bio: *mut bindings::bio) {
     BioTask::add(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
 }
 
-/// Whether `bio` can end in this context, because the only work for a task is to drop a few
-/// pages. Submitters of such folios already have other bios ended in interrupts.
+/// Whether `bio` can end in this context, because the only work for a task is to drop a few pages.
+/// Submitters of such bios are prepared for that: their other bios end in interrupts, too.
 ///
 /// Context: any but NMI.
 ///
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn bio_can_end_here(bio: *mut bindings::bio) -> bool {
     // SAFETY: The caller promises such a bio, and gets it back below.
     let bio = ManuallyDrop::new(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
     let nr = bio.nr_dropbehind(FEW) as usize;
-    nr > 0 && OwnDropRing::this(&local_interrupt_disable()).has_room(nr)
+    nr > 0 && DropRing::has_room(&local_interrupt_disable(), nr)
 }
 
 /// Ends the bios queued in `task`.

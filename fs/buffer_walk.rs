@@ -19,10 +19,7 @@ use kernel::{
     prelude::*,
     warn_on,
     writeback::{
-        block_range::{
-            BlockRange,
-            RangeError, //
-        },
+        block_range::BlockRange,
         buffer_walk::{
             begin,
             commit,
@@ -34,28 +31,22 @@ use kernel::{
 /// The bytes `from..to` of the folio that has the buffers `ring`. An invalid range triggers a
 /// warning.
 #[inline(always)]
-fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange, RangeError> {
+fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Option<BlockRange> {
     let range = BlockRange::new(ring.folio_size(), ring.block_bits(), from, to);
-    warn_on!(range.is_err());
+    warn_on!(range.is_none());
     range
 }
 
 /// Like [`range_of`], but ends the range at the end of the folio: copied data must not be lost.
 #[inline(always)]
-fn range_within(ring: &BufferRing<'_>, from: usize, to: usize) -> Result<BlockRange, RangeError> {
-    match range_of(ring, from, to) {
-        Err(RangeError::BeyondFolio) => range_of(ring, from, ring.folio_size()),
-        range => range,
-    }
+fn range_within(ring: &BufferRing<'_>, from: usize, to: usize) -> Option<BlockRange> {
+    let end = ring.folio_size();
+    range_of(ring, from, to).or_else(|| range_of(ring, from, end).filter(|_| to > end))
 }
 
 /// The `len` bytes at `pos` of the file, in the folio that has the buffers `ring`.
 #[inline(always)]
-fn range_at(
-    ring: &BufferRing<'_>,
-    pos: bindings::loff_t,
-    len: c_uint,
-) -> Result<BlockRange, RangeError> {
+fn range_at(ring: &BufferRing<'_>, pos: bindings::loff_t, len: c_uint) -> Option<BlockRange> {
     let from = ring.offset_of(pos);
     range_of(ring, from, from.wrapping_add(len as usize))
 }
@@ -77,7 +68,7 @@ pub unsafe extern "C" fn buffer_walk_commit(folio: *mut bindings::folio, from: u
     let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
         return;
     };
-    let Ok(range) = range_within(&ring, from, to) else {
+    let Some(range) = range_within(&ring, from, to) else {
         return;
     };
     if commit(&ring, &range, folio.test_uptodate()) {
@@ -107,36 +98,13 @@ pub unsafe extern "C" fn buffer_walk_begin(
 ) -> c_int {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
-    // SAFETY: The caller promises buffers or no private data, and what `prepare()` requires.
-    unsafe {
-        match BufferRing::of(folio) {
-            Some(_) => prepare_cached(folio, pos, len, get_block, private, ops),
-            None => prepare(folio, pos, len, get_block, private, ops),
-        }
-    }
-}
-
-/// Prepares a folio that has buffers already. Often none of them needs work.
-///
-/// # Safety
-///
-/// As [`buffer_walk_begin`].
-#[inline(never)]
-unsafe fn prepare_cached(
-    folio: &LockedFolio,
-    pos: bindings::loff_t,
-    len: c_uint,
-    get_block: bindings::get_block_t,
-    private: *mut c_void,
-    ops: *const bindings::buffer_walk_ops,
-) -> c_int {
     // SAFETY: The caller promises buffers or no private data.
     if let Some(ring) = unsafe { BufferRing::of(folio) } {
-        let Ok(range) = range_at(&ring, pos, len) else {
-            return EINVAL.to_errno();
-        };
-        if is_ready(&ring, &range) {
-            return 0;
+        // Often no buffer needs work.
+        match range_at(&ring, pos, len) {
+            Some(range) if is_ready(&ring, &range) => return 0,
+            Some(_) => {}
+            None => return EINVAL.to_errno(),
         }
     }
     // SAFETY: The caller promises the same.
@@ -166,7 +134,7 @@ unsafe fn prepare(
     let inode = unsafe { AddressSpace::from_raw(folio.raw_mapping()) }.host();
     // SAFETY: As above, and the caller promises buffers or no private data.
     let ring = unsafe { BufferRing::of_or_create(folio, inode) };
-    let Ok(range) = range_at(&ring, pos, len) else {
+    let Some(range) = range_at(&ring, pos, len) else {
         return EINVAL.to_errno();
     };
     // SAFETY: The caller promises the operations, and `inode` owns the folio's page cache.

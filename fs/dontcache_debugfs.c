@@ -115,7 +115,8 @@ static void walk_super(struct super_block *sb, void *arg)
 
 		walk_inode(inode, walk);
 		/*
-		 * Put an inode only after the next is held: it pins the list.
+		 * Put an inode only after the next inode is held: the held
+		 * inode marks the place in the list.
 		 */
 		iput(previous);
 		previous = inode;

@@ -15,20 +15,20 @@ use kernel::{
     }, //
 };
 
-/// Lists the inode of `mapping` for the round, if it is not listed, and asks the flusher. Runs once
-/// or twice a round: cold, to keep it out of the path of most writes.
+/// Lists the inode of `mapping` for the round, if it is not listed, and requests a round. Runs only
+/// once or twice a round, so it is cold: most writes do not need it.
 #[cold]
 fn ask_for_round(mapping: &AddressSpace) {
     if mapping.is_dontcache_unlisted() {
-        if let Some(lists) = ListsGuard::of_inode(mapping.host()) {
+        if let Some(lists) = ListsGuard::of(mapping) {
             lists.promote(mapping.host());
         }
     }
-    let section = mapping.host().wb_section();
-    let asked = section
-        .wb()
-        .and_then(|wb| ask(wb, || mapping.has_dirty_pages()));
-    if let (Some(run), Some(wb)) = (asked, section.into_ref()) {
+    let pages = mapping.lock_pages();
+    let Some(wb) = pages.wb() else {
+        return;
+    };
+    if let Some(run) = ask(wb, || mapping.has_dirty_pages()) {
         wb.run_within(match run {
             Run::Now => 0,
             Run::Later => DELAY_MS,
@@ -37,7 +37,7 @@ fn ask_for_round(mapping: &AddressSpace) {
 }
 
 /// Asks the flusher to write back dirty dropbehind pages after a `RWF_DONTCACHE` write to
-/// `mapping`: at once if the threshold is reached, after a delay otherwise.
+/// `mapping`: immediately if the threshold is reached, after a delay otherwise.
 ///
 /// Does nothing for an inode without a wb: it was never dirtied, for instance by direct writes
 /// only.

@@ -37,8 +37,7 @@ use kernel::{
 #[inline(never)]
 fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose, most: i64) -> i64 {
     let budget = counted.min(most);
-    let written = flusher.plugged(|flusher| round(flusher, budget, purpose));
-    let written = written.of_turn(budget, counted);
+    let written = round(&mut flusher, budget, purpose).of_turn(budget, counted);
     flusher.end_round(counted, written);
     written.pages
 }
@@ -121,10 +120,12 @@ pub unsafe extern "C" fn dontcache_rest(wb: *mut bindings::bdi_writeback) {
     } else {
         again
     };
-    flusher.run_again_within(again);
+    if let Some(milliseconds) = again {
+        flusher.wb().run_within(milliseconds);
+    }
 }
 
-/// Initialises what a new wb remembers between rounds.
+/// Initialises the state that a new wb keeps between rounds.
 ///
 /// # Safety
 ///
@@ -169,20 +170,16 @@ pub unsafe extern "C" fn dontcache_switched(
     lists.adopt(mapping.host());
 }
 
-/// Returns whether the inode of `mapping`, which moves to another list of `wb`, belongs in
+/// Returns whether the inode of `mapping`, which moves to another list of its wb, belongs in
 /// `b_dontcache`.
 ///
 /// # Safety
 ///
-/// `mapping` must point at the page cache of an inode, and `wb` at the live wb of that inode.
-/// Neither the page cache nor the inode may be freed during the call. The caller must hold the
-/// `list_lock` of `wb` and the lock of the inode, but not the lock of the page cache.
+/// `mapping` must point at the page cache of an inode that is not freed during the call. The caller
+/// must hold the `list_lock` of its wb and the lock of the inode, but not the lock of the page
+/// cache.
 #[export]
-pub unsafe extern "C" fn dontcache_keeps(
-    mapping: *mut bindings::address_space,
-    wb: *mut bindings::bdi_writeback,
-) -> bool {
-    // SAFETY: The caller promises the lock, and a live page cache.
-    let (lists, mapping) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
-    lists.keep(mapping)
+pub unsafe extern "C" fn dontcache_keeps(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: The caller promises a live page cache.
+    unsafe { AddressSpace::from_raw(mapping) }.keep_dontcache_listed()
 }

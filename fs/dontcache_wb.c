@@ -18,12 +18,12 @@ void dontcache_wb_exit(struct bdi_writeback *wb)
 		  "dirty dropbehind pages are counted, but there are none\n");
 }
 
-bool wb_has_dontcache(struct bdi_writeback *wb)
+struct list_head *wb_dontcache_list(struct bdi_writeback *wb)
 {
-	return !list_empty(&wb->b_dontcache);
+	return &wb->b_dontcache;
 }
 
-size_t wb_nr_dontcache(struct bdi_writeback *wb)
+long wb_dontcache_portion(const struct bdi_writeback *wb)
 {
-	return list_count_nodes(&wb->b_dontcache);
+	return wb->dontcache_portion;
 }

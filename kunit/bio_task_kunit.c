@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Completes bios that ask for a task, in each context. A bio must end once, in
- * the order of completion, and where it may sleep. With Rust, bios of few
- * folios end in the interrupt, in any order relative to other bios; the folios
- * are dropped later.
+ * the order of completion, and in a context that may sleep. With Rust, bios of
+ * few folios end in the interrupt, in any order relative to other bios; the
+ * folios are dropped later.
  */
 #include <kunit/test.h>
 #include <linux/bio.h>
@@ -32,7 +32,7 @@ struct ending {
 	struct timer_list	timer;
 };
 
-/* One at a time: bios complete on one CPU, and its worker ends them. */
+/* Calls do not overlap: bios complete on one CPU, and its worker ends them. */
 static void end_bio(struct bio *bio)
 {
 	struct ending *ending = bio->bi_private;
@@ -195,9 +195,9 @@ static void decided_at_completion(struct kunit *test)
 	}
 }
 
-/* Most folios of a bio that ends in the interrupt. */
+/* A bio of at most so many folios ends in the interrupt. */
 #define FEW		16
-/* bios of FEW folios that fit in the ring */
+/* How many bios of FEW folios fit in the ring. */
 #define FIT		(DROPBEHIND_SLOTS / FEW)
 
 /* Adds to @bio @nr folios to drop, with one reference each. */
@@ -328,7 +328,7 @@ static void many_folios(struct kunit *test)
 }
 
 /* Bios without dropbehind folios ask for a task for another reason. */
-static void none_to_drop(struct kunit *test)
+static void no_folios_to_drop(struct kunit *test)
 {
 	struct ending *ending = test->priv;
 
@@ -397,7 +397,7 @@ static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(few_folios),
 	KUNIT_CASE(few_folios_in_a_softirq),
 	KUNIT_CASE(many_folios),
-	KUNIT_CASE(none_to_drop),
+	KUNIT_CASE(no_folios_to_drop),
 	KUNIT_CASE(few_folios_and_a_task),
 	KUNIT_CASE(more_folios_than_fit),
 	{}

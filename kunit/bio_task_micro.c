@@ -26,7 +26,7 @@
 #define ROUNDS		100
 #define STREAM		1000
 
-/* All timers of a batch have expired by then. */
+/* All timers of a batch expire within this time, in jiffies. */
 #define A_WHILE		5
 
 /* Shift of the start of each round within a tick. */
@@ -123,7 +123,7 @@ static DECLARE_WORK(idle_work, do_nothing);
 
 /*
  * The cost of a wakeup depends on the worker's scheduling history: give the
- * workers of both cores the same.
+ * workers of both cores the same history.
  */
 static void have_worker_do_the_same(void)
 {

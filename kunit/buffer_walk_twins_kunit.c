@@ -109,10 +109,10 @@ struct trial {
 	bool			uptodate;
 	bool			dirty;
 	struct iomap		iomap;
-	unsigned int		get_block_bits;	/* that it may set */
+	unsigned int		get_block_bits;	/* that get_block may set */
 	unsigned int		failing_call;	/* of get_block */
 	int			error;
-	bool			reads_fail;	/* now and then */
+	bool			reads_fail;	/* some of them */
 };
 
 struct tally {
@@ -154,7 +154,7 @@ static bool touched(const struct trial *trial, unsigned int nr)
 	return end > trial->from && start < trial->to;
 }
 
-/* Draws do not depend on earlier ones: both twins get the same. */
+/* A draw does not depend on earlier draws: both twins get the same values. */
 static u32 draw_of(const struct trial *trial, u64 where, unsigned int bits)
 {
 	return hash_64(hash_64(where, 32) ^ hash_64(trial->seed, 32), bits);
@@ -784,7 +784,9 @@ static void twin_write_back(struct kunit *test, struct twin *twin)
 	folio_wait_writeback(twin->folio);
 }
 
-/* @content is the expected data, and includes this write after it. */
+/*
+ * Write to the folio, and change @content, its expected data, in the same way.
+ */
 static void twin_write(struct kunit *test, struct twin *twin, enum walk walk,
 		       size_t from, size_t to, void *content)
 {

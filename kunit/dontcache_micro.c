@@ -40,7 +40,7 @@ static void clear_kick(struct subject *s)
 	clear_bit(WB_dontcache_left, &s->wb->state);
 }
 
-/* A round is due after the delay. With C it comes at once. */
+/* Request a round after the delay. C requests an immediate round instead. */
 static void set_wait(struct subject *s)
 {
 	clear_kick(s);

@@ -24,7 +24,7 @@
 #define NR_STEPS	200
 #define NR_SEQUENCES	64
 
-/* Drop the folios that wait, as C has done by now. */
+/* Drop the folios that wait in the rings. C has dropped its folios by now. */
 static void drop_waiting(void)
 {
 	unsigned int cpu;
@@ -128,7 +128,10 @@ enum op {
 	NR_OPS
 };
 
-/* The end of a DONTCACHE write. Rust kicks for any number of pages. */
+/*
+ * Kick as the end of a DONTCACHE write does. Rust kicks for any number of
+ * pages.
+ */
 static void twin_kick(struct twin *twin)
 {
 	struct kiocb iocb = {
@@ -231,7 +234,7 @@ struct snapshot {
 	u8	folios[NR_PAGES];
 };
 
-/* Dirty dropbehind pages, counted from their flags. */
+/* Returns the dirty dropbehind pages, counted from the folio flags. */
 static s64 twin_snapshot(struct twin *twin, long ret, struct snapshot *shot)
 {
 	s64 truth = 0;
@@ -309,6 +312,40 @@ static void twins_stay_alike(struct kunit *test)
 	KUNIT_EXPECT_GT(test, pending, 0L);
 }
 
+/* A folio that is marked dropbehind counts if it is dirty, and once. */
+static void marked_folio_counts_if_dirty(struct kunit *test)
+{
+	struct snapshot shot;
+	struct twin twin;
+	s64 truth;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	for (pgoff_t index = 0; index < 3; index++) {
+		struct folio *folio;
+
+		twin_write(&twin, index, 0);
+		folio = twin_lock(&twin, index);
+		KUNIT_ASSERT_NOT_NULL(test, folio);
+		if (index == 1)
+			folio_clear_dirty_for_io(folio);
+		KUNIT_EXPECT_TRUE(test, dropbehind_mark(folio));
+		KUNIT_EXPECT_TRUE(test, dropbehind_mark(folio));
+		folio_unlock(folio);
+	}
+	truth = twin_snapshot(&twin, 0, &shot);
+	KUNIT_EXPECT_EQ(test, truth, 2);
+	KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], truth);
+
+	/* The marked folio becomes dirty, another is written to without DONTCACHE. */
+	twin_write(&twin, 1, FGP_DONTCACHE);
+	twin_write(&twin, 2, 0);
+	truth = twin_snapshot(&twin, 0, &shot);
+	KUNIT_EXPECT_EQ(test, truth, 2);
+	KUNIT_EXPECT_EQ(test, shot.stat[WB_DONTCACHE_DIRTY], truth);
+	twin_exit(&twin);
+}
+
 /* A kick makes the flusher write and drop dropbehind pages. */
 static void kick_reaches_the_flusher(struct kunit *test)
 {
@@ -340,7 +377,7 @@ static s64 twin_counted(struct twin *twin)
 	return percpu_counter_sum(&twin->wb->stat[WB_DONTCACHE_DIRTY]);
 }
 
-/* An inode without dropbehind pages keeps its pages and its time. */
+/* An inode without dropbehind pages keeps its pages and its dirtied time. */
 static void kick_takes_only_its_share(struct kunit *test)
 {
 	unsigned long dirtied_when;
@@ -414,14 +451,14 @@ static void leave_in_a_round(struct kunit *test, bool interrupted)
 	twin_exit(&twin);
 }
 
-static void what_a_round_leaves_lets_others_pass(struct kunit *test)
+static void round_begins_with_unserved_inode(struct kunit *test)
 {
 	leave_in_a_round(test, false);
 	leave_in_a_round(test, true);
 }
 
 /* The flusher retries an inode that was busy. */
-static void what_a_kick_leaves_is_tried_again(struct kunit *test)
+static void busy_inode_is_retried(struct kunit *test)
 {
 	struct twin twin;
 
@@ -470,7 +507,7 @@ static const struct address_space_operations beside_aops = {
  * round writes. It stays queued for that work: a sync would miss its other
  * pages if the round wrote it.
  */
-static void what_others_have_queued_stays_theirs(struct kunit *test)
+static void queued_inode_stays_queued(struct kunit *test)
 {
 	struct twin twin, other;
 
@@ -515,7 +552,7 @@ static void twin_move(struct twin *twin, pgoff_t index, struct twin *to)
 }
 
 /* Counted pages move with their inode, and leave a request. */
-static void counted_pages_go_to_the_other_wb(struct kunit *test)
+static void counted_pages_move_with_inode(struct kunit *test)
 {
 	struct twin twin, to;
 
@@ -540,7 +577,7 @@ static void counted_pages_go_to_the_other_wb(struct kunit *test)
 	twin_exit(&twin);
 }
 
-/* As after a direct write: an inode without a wb is no error. */
+/* A kick for an inode without a wb, as after a direct write, does nothing. */
 static void kick_without_wb_does_nothing(struct kunit *test)
 {
 	struct twin twin;
@@ -553,7 +590,7 @@ static void kick_without_wb_does_nothing(struct kunit *test)
 	twin_exit(&twin);
 }
 
-/* All pages of a large folio count, and none stays in a CPU's share. */
+/* All pages of a large folio are subtracted from the counter. */
 static void large_folio_counts_its_pages(struct kunit *test)
 {
 	struct folio *folio = folio_alloc(GFP_KERNEL, 9);
@@ -596,12 +633,13 @@ static void dontcache_twins_exit(struct kunit *test)
 
 static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE_SLOW(twins_stay_alike),
+	KUNIT_CASE(marked_folio_counts_if_dirty),
 	KUNIT_CASE(kick_reaches_the_flusher),
 	KUNIT_CASE(kick_takes_only_its_share),
-	KUNIT_CASE(what_a_round_leaves_lets_others_pass),
-	KUNIT_CASE(what_others_have_queued_stays_theirs),
-	KUNIT_CASE(what_a_kick_leaves_is_tried_again),
-	KUNIT_CASE(counted_pages_go_to_the_other_wb),
+	KUNIT_CASE(round_begins_with_unserved_inode),
+	KUNIT_CASE(queued_inode_stays_queued),
+	KUNIT_CASE(busy_inode_is_retried),
+	KUNIT_CASE(counted_pages_move_with_inode),
 	KUNIT_CASE(kick_without_wb_does_nothing),
 	KUNIT_CASE(large_folio_counts_its_pages),
 	{}

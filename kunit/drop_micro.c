@@ -5,7 +5,7 @@
  *
  * Write the number of an open file to debugfs rust_writeback/micro_drop to end
  * bios of folios of that file, behind its first MIB_BEHIND MiB: the file must
- * have none there. A read returns a line per kind of bio.
+ * have no folios there. A read returns a line per kind of bio.
  */
 #include <linux/backing-dev.h>
 #include <linux/bio.h>
@@ -149,7 +149,7 @@ static int add_folio(struct address_space *mapping, struct bio *bio, loff_t pos,
 	return err;
 }
 
-/* Ends one such bio, with its cost in @cost. */
+/* Ends one bio of this kind, and stores the cost in @cost. */
 static int end_one(struct address_space *mapping, const struct kind *kind,
 		   bool dropbehind, s64 *cost)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Drops dropbehind folios: a folio is dropped if, and only if, it is still
- * dropbehind and unused when the worker comes to it.
+ * dropbehind and unused when the worker reaches it.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -119,7 +119,7 @@ static void expect_freed(struct kunit *test, int nr)
 	KUNIT_EXPECT_EQ(test, atomic_read(&nr_freed), nr);
 }
 
-/* No ring holds @folio any more. */
+/* Wait until no ring has a reference on @folio: then @nr are left. */
 static void expect_references(struct kunit *test, struct folio *folio, int nr)
 {
 	unsigned long end = jiffies + PATIENCE;
@@ -129,7 +129,7 @@ static void expect_references(struct kunit *test, struct folio *folio, int nr)
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), nr);
 }
 
-static void all_leave(struct kunit *test)
+static void all_folios_are_dropped(struct kunit *test)
 {
 	struct dropbehind *t = test->priv;
 
@@ -148,7 +148,7 @@ static void all_leave(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->inodes[1]->i_mapping->nrpages, NR_FOLIOS);
 }
 
-static void those_of_two_files_leave(struct kunit *test)
+static void folios_of_two_files_are_dropped(struct kunit *test)
 {
 	struct dropbehind *t = test->priv;
 
@@ -162,7 +162,7 @@ static void those_of_two_files_leave(struct kunit *test)
 }
 
 /* A lookup and a write use two folios while they wait for the worker. */
-static void what_is_used_stays(struct kunit *test)
+static void used_folios_are_kept(struct kunit *test)
 {
 	struct dropbehind *t = test->priv;
 	struct folio *found, *dirty = t->folios[0][NR_FOLIOS - 4];
@@ -190,8 +190,8 @@ static void what_is_used_stays(struct kunit *test)
 	folio_test_clear_dirty(dirty);
 }
 
-/* The locked folio is dropped later, on its own. */
-static void what_is_locked_leaves_later(struct kunit *test)
+/* A locked folio is dropped after it is unlocked, without another request. */
+static void locked_folio_is_dropped_later(struct kunit *test)
 {
 	struct dropbehind *t = test->priv;
 	struct folio *locked = t->folios[0][3];
@@ -205,8 +205,11 @@ static void what_is_locked_leaves_later(struct kunit *test)
 	expect_freed(test, NR_FOLIOS);
 }
 
-/* After a second a locked folio is given up. Until then it is held once. */
-static void what_stays_locked_is_given_up(struct kunit *test)
+/*
+ * A folio that stays locked is kept after about a second. Until then the ring
+ * has one reference on the folio, although it was put there twice.
+ */
+static void folio_that_stays_locked_is_kept(struct kunit *test)
 {
 	struct dropbehind *t = test->priv;
 	struct folio *locked = t->folios[0][0];
@@ -225,8 +228,8 @@ static void what_stays_locked_is_given_up(struct kunit *test)
 	folio_unlock(locked);
 }
 
-/* A writer that appends to the file would have to read it back. */
-static void the_end_of_a_file_stays_for_a_while(struct kunit *test)
+/* A writer that appends to the file would have to read the last folio back. */
+static void end_of_file_is_dropped_later(struct kunit *test)
 {
 	struct dropbehind *t = test->priv;
 	struct inode *inode = t->inodes[0];
@@ -242,7 +245,7 @@ static void the_end_of_a_file_stays_for_a_while(struct kunit *test)
 	atomic_dec(&inode->i_writecount);
 }
 
-static void a_large_folio_leaves_at_once(struct kunit *test)
+static void large_folio_is_dropped_immediately(struct kunit *test)
 {
 	struct dropbehind *t = test->priv;
 	struct folio *folio;
@@ -268,7 +271,7 @@ static void drop_in_interrupt(struct irq_work *work)
 		folio_end_dropbehind(interrupt->t->folios[0][i]);
 }
 
-static void those_of_an_interrupt_leave(struct kunit *test)
+static void folios_of_an_interrupt_are_dropped(struct kunit *test)
 {
 	struct interrupt interrupt = {
 		.work	= IRQ_WORK_INIT_HARD(drop_in_interrupt),
@@ -280,8 +283,8 @@ static void those_of_an_interrupt_leave(struct kunit *test)
 	expect_freed(test, NR_FOLIOS);
 }
 
-/* More folios than a ring holds: a task drops the others at once. */
-static void a_full_ring_delays_no_task(struct kunit *test)
+/* If there are more folios than a ring holds, the task drops the others. */
+static void task_drops_if_ring_is_full(struct kunit *test)
 {
 	const int nr = DROPBEHIND_SLOTS + NR_FOLIOS;
 	struct dropbehind *t = test->priv;
@@ -335,8 +338,11 @@ static unsigned long erase(struct xarray *xa, const u8 *orders, unsigned long i)
 	return i;
 }
 
-/* As if NULL was stored for each entry, of mixed orders and some of them marked. */
-static void erase_does_what_store_does(struct kunit *test)
+/*
+ * xas_erase() must do what storing NULL in each entry does. The entries have
+ * mixed orders, and some of them have marks.
+ */
+static void erase_equals_store_of_null(struct kunit *test)
 {
 	u8 *orders = kunit_kcalloc(test, NR_INDICES, sizeof(long), GFP_KERNEL);
 	DEFINE_XARRAY(erased);
@@ -347,7 +353,7 @@ static void erase_does_what_store_does(struct kunit *test)
 		orders[i] = min(9, min(i ? __ffs(i) : 9, hash_64(i + 1, 4)));
 	fill(test, &erased, orders);
 	fill(test, &stored, orders);
-	/* Every other run, then some that have lost a neighbour. */
+	/* Erase every other run, then runs that have lost a neighbour. */
 	for (int pass = 0; pass < 2; pass++) {
 		bool skip = !pass;
 
@@ -373,7 +379,7 @@ static void erase_does_what_store_does(struct kunit *test)
 			}
 		}
 	}
-	/* A node whose count is wrong stays. */
+	/* A node with a wrong count would not be freed. */
 	for (unsigned long i = 0; i < NR_INDICES; i += 1UL << orders[i])
 		xa_erase(&erased, i);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&erased));
@@ -382,16 +388,16 @@ static void erase_does_what_store_does(struct kunit *test)
 }
 
 static struct kunit_case dropbehind_cases[] = {
-	KUNIT_CASE(erase_does_what_store_does),
-	KUNIT_CASE(all_leave),
-	KUNIT_CASE(those_of_two_files_leave),
-	KUNIT_CASE(what_is_used_stays),
-	KUNIT_CASE(what_is_locked_leaves_later),
-	KUNIT_CASE(what_stays_locked_is_given_up),
-	KUNIT_CASE(the_end_of_a_file_stays_for_a_while),
-	KUNIT_CASE(a_large_folio_leaves_at_once),
-	KUNIT_CASE(those_of_an_interrupt_leave),
-	KUNIT_CASE(a_full_ring_delays_no_task),
+	KUNIT_CASE(erase_equals_store_of_null),
+	KUNIT_CASE(all_folios_are_dropped),
+	KUNIT_CASE(folios_of_two_files_are_dropped),
+	KUNIT_CASE(used_folios_are_kept),
+	KUNIT_CASE(locked_folio_is_dropped_later),
+	KUNIT_CASE(folio_that_stays_locked_is_kept),
+	KUNIT_CASE(end_of_file_is_dropped_later),
+	KUNIT_CASE(large_folio_is_dropped_immediately),
+	KUNIT_CASE(folios_of_an_interrupt_are_dropped),
+	KUNIT_CASE(task_drops_if_ring_is_full),
 	{}
 };
 

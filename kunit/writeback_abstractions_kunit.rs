@@ -90,32 +90,6 @@ mod tests {
         Ok(())
     }
 
-    /// Interrupts may be off for another guard, or for the section of another inode.
-    #[cfg(CONFIG_CGROUP_WRITEBACK)]
-    #[test]
-    fn waking_leaves_interrupts_off() -> Result {
-        use kernel::{
-            alloc::KBox,
-            fs::Inode,
-            interrupt::local_interrupt_disable, //
-        };
-
-        let mut inode = KBox::<bindings::inode>::zeroed(GFP_KERNEL)?;
-        inode.i_wb = idle_wb().as_raw();
-        // SAFETY: The inode is all zeroes except its wb, and a section reads only that.
-        let inode = unsafe { Inode::from_raw(&raw mut *inode) };
-        let wb = inode.wb_section().into_ref();
-        let off = local_interrupt_disable();
-        if let Some(wb) = &wb {
-            wb.run_within(0);
-        }
-        // SAFETY: The call is safe in any context.
-        let still_off = unsafe { bindings::irqs_disabled() };
-        drop(off);
-        assert!(wb.is_some() && still_off);
-        Ok(())
-    }
-
     #[test]
     fn a_guard_holds_the_lock_of_a_folio() -> Result {
         let page = Page::alloc_page(GFP_KERNEL)?;

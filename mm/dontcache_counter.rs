@@ -9,8 +9,14 @@ use kernel::{
     backing_dev::BdiWriteback,
     bindings,
     ffi::c_long,
-    folio::Folio,
-    fs::AddressSpace,
+    folio::{
+        Folio,
+        LockedFolio, //
+    },
+    fs::{
+        AddressSpace,
+        PagesGuard, //
+    },
     prelude::*,
     writeback::account::{
         change,
@@ -25,11 +31,20 @@ const BOTH: Flags = Flags {
 };
 
 /// Updates the counter of `wb` after a change of the flags of a folio of `nr` pages.
-#[inline(always)]
 fn account(wb: &BdiWriteback, before: Flags, after: Flags, nr: i64) {
     match change(before, after) {
         0 => {}
         folios => wb.add_dontcache_dirty(folios.wrapping_mul(nr)),
+    }
+}
+
+/// The same for `folio`, which is in the page cache that is locked. Folios of a page cache without
+/// writeback are not counted.
+fn account_in(pages: &PagesGuard<'_>, folio: &Folio, before: Flags, after: Flags) {
+    if pages.mapping().can_writeback() {
+        if let Some(wb) = pages.wb() {
+            account(wb, before, after, folio.nr_pages() as i64);
+        }
     }
 }
 
@@ -81,16 +96,40 @@ pub unsafe extern "C" fn dropbehind_claim(
     // SAFETY: The caller promises a live folio and a live page cache.
     let (folio, mapping) = unsafe { (Folio::from_raw(folio), AddressSpace::from_raw(mapping)) };
     let pages = mapping.lock_pages();
-    let Some(before) = folio.claim(&pages) else {
-        return;
+    if let Some(before) = folio.claim(&pages) {
+        account_in(&pages, folio, before, before.claimed());
+    }
+}
+
+/// Marks `folio` dropbehind, and counts its pages if it is dirty. The folio leaves the page cache
+/// after its next writeback, for which the caller kicks the flusher. Returns false, without a
+/// change, if the folio is mapped or in no page cache.
+///
+/// # Safety
+///
+/// `folio` must point at a folio that the caller has locked, in the page cache of an inode or in
+/// none. The caller must hold neither the lock of that page cache nor a section of the inode's wb.
+/// The folio's file must not be one whose data the file system journals: a journal makes folios
+/// dirty without their lock.
+#[export]
+pub unsafe extern "C" fn dropbehind_mark(folio: *mut bindings::folio) -> bool {
+    // SAFETY: The caller promises the lock.
+    let folio = unsafe { LockedFolio::assume_locked(folio) };
+    let mapping = folio.raw_mapping();
+    if mapping.is_null() {
+        return false;
+    }
+    // SAFETY: The lock keeps the folio in this page cache.
+    let mapping = unsafe { AddressSpace::from_raw(mapping) };
+    let pages = mapping.lock_pages();
+    let Some(before) = folio.mark_dropbehind(&pages) else {
+        return false;
     };
-    // Folios of a page cache without writeback are not counted.
-    if !mapping.can_writeback() {
-        return;
+    if before.marked().counts() {
+        mapping.mark_dontcache_dirty();
     }
-    if let Some(wb) = pages.wb() {
-        account(wb, before, before.claimed(), folio.nr_pages() as i64);
-    }
+    account_in(&pages, folio, before, before.marked());
+    true
 }
 
 /// Moves the pages of `folio`, if they count, from the counter of `old_wb` to that of `new_wb`, to

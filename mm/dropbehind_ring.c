@@ -10,7 +10,10 @@
 
 DEFINE_PER_CPU_ALIGNED(struct dropbehind_ring, dropbehind_rings);
 
-/* Reclaim cannot free these folios before the work runs: it needs a rescuer. */
+/*
+ * Reclaim cannot free these folios before the work runs: the queue needs a
+ * rescuer.
+ */
 static struct workqueue_struct *dropbehind_wq __ro_after_init;
 
 void dropbehind_begin(struct dropbehind_ring *ring, unsigned int ms, bool anew)
@@ -25,8 +28,9 @@ void dropbehind_begin(struct dropbehind_ring *ring, unsigned int ms, bool anew)
 
 /*
  * Take folios that have left the page cache off their LRU list, and update the
- * statistics once for all that were in the same list. The caller has references.
- * Other folios are taken off as their last references are dropped.
+ * statistics once for all folios of the same list. The caller has references on
+ * the folios. A folio that is skipped here is taken off when its last reference
+ * is dropped.
  */
 void dropbehind_del_lru(struct folio *const *folios, unsigned int nr)
 {
@@ -41,7 +45,7 @@ void dropbehind_del_lru(struct folio *const *folios, unsigned int nr)
 
 		if (folio_test_large(folio) || !folio_test_clear_lru(folio))
 			continue;
-		/* Others clear PG_lru before they change this flag. */
+		/* Other contexts clear PG_lru before they change this flag. */
 		if (folio_test_unevictable(folio)) {
 			folio_set_lru(folio);
 			continue;

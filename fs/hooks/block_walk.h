@@ -20,6 +20,7 @@ static int block_walk_map(struct inode *inode, sector_t block,
 
 static void block_walk_read(struct buffer_head *bh)
 {
+	dropbehind_read_rest(bh->b_folio);
 	bh_read_nowait(bh, 0);
 }
 

@@ -25,6 +25,23 @@ struct super_block *wb_work_sb(struct wb_writeback_work *work)
 	return work->sb;
 }
 
+/*
+ * Run the flusher in @ms or earlier. The lock orders the test before the
+ * queueing: wb_shutdown() clears the bit under it, and drains the work later.
+ */
+void wb_run_within(struct bdi_writeback *wb, unsigned int ms)
+{
+	unsigned long delay = msecs_to_jiffies(ms);
+	struct delayed_work *dwork = &wb->dwork;
+
+	guard(spinlock_irqsave)(&wb->work_lock);
+	if (test_bit(WB_registered, &wb->state) &&
+	    !queue_delayed_work(bdi_wq, dwork, delay) &&
+	    timer_pending(&dwork->timer) &&
+	    time_after(dwork->timer.expires, jiffies + delay))
+		mod_delayed_work(bdi_wq, dwork, delay);
+}
+
 /* Write inodes of b_io. Drops and retakes the list_lock while it writes. */
 long wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
 {
@@ -34,43 +51,18 @@ long wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
 		.range_cyclic	= 1,
 		.reason		= WB_REASON_DONTCACHE,
 	};
+	struct blk_plug plug;
 	long progress;
 
 	trace_writeback_start(wb, &work);
+	blk_start_plug(&plug);
 	progress = __writeback_inodes_wb(wb, &work);
+	spin_unlock(&wb->list_lock);
+	blk_finish_plug(&plug);
+	spin_lock(&wb->list_lock);
 	trace_writeback_written(wb, &work);
 	*nr_pages = work.nr_pages;
 	return progress;
-}
-
-/* Choose the list of @wb for the dirty @inode: b_dontcache or @list. */
-static struct list_head *dontcache_dirty_list(struct inode *inode,
-					      struct bdi_writeback *wb,
-					      struct list_head *list)
-{
-	if (!rust_writeback_active() || list != &wb->b_dirty ||
-	    !dontcache_keeps(&inode->i_data, wb))
-		return list;
-	return &wb->b_dontcache;
-}
-
-/* @inode changes lists: returns true if it was moved to b_dontcache. */
-static bool dontcache_list(struct inode *inode, struct bdi_writeback *wb)
-{
-	if (!rust_writeback_active() || !dontcache_keeps(&inode->i_data, wb))
-		return false;
-	inode_state_clear(inode, I_SYNC_QUEUED);
-	inode_io_list_move_locked(inode, wb, &wb->b_dontcache);
-	return true;
-}
-
-/* A round writes @chunk pages of an inode at a time, or fewer. */
-static long dontcache_limit_chunk(struct bdi_writeback *wb,
-				  struct wb_writeback_work *work, long chunk)
-{
-	if (work->reason != WB_REASON_DONTCACHE || !rust_writeback_active())
-		return chunk;
-	return min(chunk, wb->dontcache_portion);
 }
 
 #ifdef CONFIG_RUST_WRITEBACK_AB
@@ -82,27 +74,37 @@ long dontcache_test_flush(struct bdi_writeback *wb)
 }
 #endif
 
-#else /* CONFIG_RUST_WRITEBACK */
+#endif /* CONFIG_RUST_WRITEBACK */
 
+/* Choose the list of @wb for the dirty @inode: b_dontcache or @list. */
 static struct list_head *dontcache_dirty_list(struct inode *inode,
 					      struct bdi_writeback *wb,
 					      struct list_head *list)
 {
-	return list;
+	if (!rust_writeback_active() || list != &wb->b_dirty ||
+	    !dontcache_keeps(&inode->i_data))
+		return list;
+	return wb_dontcache_list(wb);
 }
 
+/* @inode changes lists: returns true if it was moved to b_dontcache. */
 static bool dontcache_list(struct inode *inode, struct bdi_writeback *wb)
 {
-	return false;
+	if (!rust_writeback_active() || !dontcache_keeps(&inode->i_data))
+		return false;
+	inode_state_clear(inode, I_SYNC_QUEUED);
+	inode_io_list_move_locked(inode, wb, wb_dontcache_list(wb));
+	return true;
 }
 
+/* A round writes @chunk pages of an inode at a time, or fewer. */
 static long dontcache_limit_chunk(struct bdi_writeback *wb,
 				  struct wb_writeback_work *work, long chunk)
 {
-	return chunk;
+	if (work->reason != WB_REASON_DONTCACHE || !rust_writeback_active())
+		return chunk;
+	return min(chunk, wb_dontcache_portion(wb));
 }
-
-#endif /* CONFIG_RUST_WRITEBACK */
 
 /* The inode of @folio moves to another wb. @folio may be dirty. */
 static inline void dontcache_account_moved(struct folio *folio,
@@ -140,14 +142,7 @@ static inline void dontcache_serve_kick(struct bdi_writeback *wb,
 		dontcache_flush_beside(wb, work, dirtied_before);
 }
 
-/* The flusher is about to sleep: schedule it again if pages are left. */
-static inline void dontcache_look_again(struct bdi_writeback *wb)
-{
-	if (rust_writeback_active())
-		dontcache_rest(wb);
-}
-
-/* Whether a test keeps dirty pages: then no writer kicks. */
+/* True while a test keeps pages dirty: then no round is requested. */
 static inline bool dontcache_holds_kicks(void)
 {
 #ifdef CONFIG_RUST_WRITEBACK_AB
@@ -155,4 +150,11 @@ static inline bool dontcache_holds_kicks(void)
 #else
 	return false;
 #endif
+}
+
+/* The flusher is about to sleep: schedule it again if pages are left. */
+static inline void dontcache_look_again(struct bdi_writeback *wb)
+{
+	if (rust_writeback_active() && !dontcache_holds_kicks())
+		dontcache_rest(wb);
 }

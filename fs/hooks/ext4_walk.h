@@ -19,6 +19,7 @@ static int ext4_walk_map(struct inode *inode, sector_t block,
 
 static void ext4_walk_read(struct buffer_head *bh)
 {
+	dropbehind_read_rest(bh->b_folio);
 	ext4_read_bh_lock(bh, 0, false);
 }
 

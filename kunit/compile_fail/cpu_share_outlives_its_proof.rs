@@ -3,10 +3,10 @@
 
 //! A context owns a CPU's share only while it stays on that CPU.
 
-use kernel::{bio::BioTask, percpu::CpuGuard};
+use kernel::{dropbehind::DropRing, interrupt::local_interrupt_disable};
 
-/// The context may move after the guard is dropped.
-pub fn misuse() -> &'static BioTask {
-    let pinned = CpuGuard::new();
-    BioTask::per_cpu().this(&pinned)
+/// The context may move once interrupts are on again.
+pub fn misuse() -> &'static DropRing {
+    let off = local_interrupt_disable();
+    DropRing::per_cpu().this(&off)
 }

@@ -3,9 +3,9 @@
 
 //! Access to a CPU's share needs proof that the context stays.
 
-use kernel::bio::BioTask;
+use kernel::dropbehind::DropRing;
 
 /// The context could move to another CPU before the access.
-pub fn misuse() -> &'static BioTask {
-    BioTask::per_cpu().this()
+pub fn misuse() -> &'static DropRing {
+    DropRing::per_cpu().this()
 }

@@ -6,11 +6,11 @@
 use core::mem::swap;
 use kernel::{
     flusher::{Lists, ListsGuard},
-    fs::Inode,
+    fs::AddressSpace,
 };
 
-pub fn exchange<'a>(inode: &'a Inode, locked_by_others: &mut Lists<'a>) {
-    if let Some(mut guard) = ListsGuard::of_inode(inode) {
+pub fn exchange<'a>(mapping: &'a AddressSpace, locked_by_others: &mut Lists<'a>) {
+    if let Some(mut guard) = ListsGuard::of(mapping) {
         swap(&mut *guard, locked_by_others);
     }
 }

@@ -3,10 +3,10 @@
 
 //! Only the flusher writes queued inodes.
 
-use kernel::{flusher::ListsGuard, fs::Inode, writeback::round::Lists as _};
+use kernel::{flusher::ListsGuard, fs::AddressSpace, writeback::round::Lists as _};
 
-pub fn write(inode: &Inode) {
-    if let Some(mut lists) = ListsGuard::of_inode(inode) {
-        lists.write(1);
+pub fn write(mapping: &AddressSpace) {
+    if let Some(mut lists) = ListsGuard::of(mapping) {
+        lists.write(1, 1);
     }
 }

@@ -6,23 +6,20 @@
 use kernel::{
     bio::{BioTask, CompletedBio},
     buffer_head::BufferRing,
-    cpu::CpuId,
+    dropbehind::DropRing,
     folio::{Folio, LockedFolio},
-    fs::Inode,
-    percpu::{CpuGuard, PossibleCpu},
+    fs::AddressSpace,
+    interrupt::local_interrupt_disable,
     writeback::buffer_walk::Buffer,
 };
 
-/// Marks under the lock, reads inside the section, wakes after it.
-pub fn proper(folio: &Folio, inode: &Inode) {
+/// Marks under the lock of the folio, wakes under the lock of the page cache.
+pub fn proper(folio: &Folio, mapping: &AddressSpace) {
     if let Some(guard) = folio.try_lock() {
         guard.mark_uptodate();
     }
-    let section = inode.wb_section();
-    if section.wb().is_none() {
-        return;
-    }
-    if let Some(wb) = section.into_ref() {
+    let pages = mapping.lock_pages();
+    if let Some(wb) = pages.wb() {
         wb.run_within(0);
     }
 }
@@ -41,24 +38,16 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
 /// Adds a bio, and ends all bios that were added.
 pub fn proper_task(bio: CompletedBio) {
     BioTask::add(bio);
-    let pinned = CpuGuard::new();
-    let mut bios = BioTask::per_cpu().this(&pinned).take();
-    drop(pinned);
+    let mut bios = BioTask::per_cpu().of_any().take();
     while let Some(bio) = bios.pop() {
         bio.end();
     }
 }
 
 /// Reads this CPU's share while the context stays on the CPU.
-pub fn proper_share() -> *const BioTask {
-    let pinned = CpuGuard::new();
-    core::ptr::from_ref(BioTask::per_cpu().this(&pinned))
-}
-
-/// Reads another CPU's share, if that CPU is possible.
-pub fn proper_cpu(cpu: CpuId) -> Option<*const BioTask> {
-    let cpu = PossibleCpu::new(cpu)?;
-    Some(core::ptr::from_ref(BioTask::per_cpu().of(cpu)))
+pub fn proper_share() -> *const DropRing {
+    let off = local_interrupt_disable();
+    core::ptr::from_ref(DropRing::per_cpu().this(&off))
 }
 
 /// Ends dropbehind after the last use of the buffers.

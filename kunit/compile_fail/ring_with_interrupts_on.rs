@@ -3,10 +3,10 @@
 
 //! A CPU's ring of folios to drop is filled with interrupts off.
 
-use kernel::{dropbehind::OwnDropRing, percpu::CpuGuard};
+use kernel::{dropbehind::DropRing, sync::rcu};
 
 /// An interrupt could fill the slots after the check.
 pub fn misuse() -> bool {
-    let pinned = CpuGuard::new();
-    OwnDropRing::this(&pinned).has_room(1)
+    let section = rcu::read_lock();
+    DropRing::has_room(&section, 1)
 }

@@ -79,8 +79,8 @@ static bool dropbehind_dirty_folio(struct address_space *mapping,
 
 /*
  * Clears dirty and returns whether it was set. If @folio was dropbehind at that
- * moment, its pages leave the counter. An ordinary folio never becomes
- * dropbehind.
+ * moment, its pages leave the counter. An ordinary folio does not become
+ * dropbehind meanwhile, because the caller has locked it.
  */
 static __always_inline bool
 dropbehind_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The parts of filemap.c for dropbehind. Only filemap.c includes this file,
- * before C's end of dropbehind.
+ * before the C code that ends dropbehind.
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
-/* delete_from_page_cache_batch() in parts: Rust checks each folio between. */
+/*
+ * delete_from_page_cache_batch() in parts: Rust checks each folio in between.
+ */
 void dropbehind_lock(struct address_space *mapping)
 {
 	spin_lock(&mapping->host->i_lock);
@@ -84,8 +86,9 @@ void dropbehind_unlock(struct address_space *mapping)
 /*
  * A lookup found @folio in @mapping. Clear dropbehind unless this is a
  * DONTCACHE lookup or, unlike in C, a lookup for the lock alone: truncation
- * does not keep the folio. Unlike in C, a folio without dropbehind is not
- * written to. Returns true if C has nothing to do.
+ * does not keep the folio. A DONTCACHE write is what the folio may have waited
+ * for. Unlike in C, a folio without dropbehind is not written to. Returns true
+ * if C has nothing to do.
  */
 static __always_inline bool
 dropbehind_found(struct folio *folio, struct address_space *mapping,
@@ -93,8 +96,11 @@ dropbehind_found(struct folio *folio, struct address_space *mapping,
 {
 	if (!rust_writeback_active())
 		return false;
-	if (folio_test_dropbehind(folio) && !(fgp_flags & FGP_DONTCACHE) &&
-	    fgp_flags != FGP_LOCK)
+	if (!folio_test_dropbehind(folio) || fgp_flags == FGP_LOCK)
+		return true;
+	if (!(fgp_flags & FGP_DONTCACHE))
 		dropbehind_claim(folio, mapping);
+	else if (fgp_flags & FGP_WRITE && folio_test_referenced(folio))
+		folio_clear_referenced(folio);
 	return true;
 }

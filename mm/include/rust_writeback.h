@@ -46,8 +46,11 @@ void dontcache_cleaned(struct bdi_writeback *wb, long nr);
 void dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
 		     struct bdi_writeback *new_wb);
 void dropbehind_claim(struct folio *folio, struct address_space *mapping);
+bool dropbehind_mark(struct folio *folio);
 
-/* mm/dropbehind_dirty.h: page cache if the dropbehind @folio was clean */
+/*
+ * mm/dropbehind_dirty.h: returns the page cache if @folio was clean, else NULL
+ */
 struct address_space *dropbehind_dirty_buffers(struct folio *folio);
 
 /*
@@ -78,8 +81,9 @@ static inline bool folio_stays_dirty(const struct folio *folio)
 }
 
 /*
- * True if @folio must be made dirty under the lock of its page cache. A folio
- * that is not dropbehind never becomes dropbehind.
+ * True if @folio must be made dirty under the lock of its page cache. A caller
+ * that is told false holds the lock of the folio or has it mapped: it does not
+ * become dropbehind meanwhile (see dropbehind_mark()).
  */
 static inline bool dropbehind_needs_lock(const struct folio *folio)
 {
@@ -95,8 +99,8 @@ static inline void dropbehind_migrate(struct folio *newfolio,
 }
 
 /*
- * Whether @mapping has a dropbehind folio at @pos. To zero the end of a block is
- * not to use the folio: an ordinary lookup would claim it.
+ * Whether @mapping has a dropbehind folio at @pos. Zeroing the end of a block
+ * does not use the folio, but an ordinary lookup would clear dropbehind.
  */
 static inline bool dropbehind_zeroes(struct address_space *mapping, loff_t pos)
 {
@@ -114,6 +118,27 @@ static inline bool dropbehind_zeroes(struct address_space *mapping, loff_t pos)
 }
 
 /*
+ * The length for which a write creates its first folio. A page that it covers
+ * in part gets a folio of its own, which may wait for another write.
+ */
+static inline size_t dropbehind_first_len(bool dontcache, loff_t pos, size_t len)
+{
+	if (rust_writeback_active() && dontcache && offset_in_page(pos))
+		return 1;
+	return len;
+}
+
+/*
+ * A write to a part of @folio has read the rest. @folio waits for a moment
+ * before it is dropped, because a write to the rest may follow.
+ */
+static inline void dropbehind_read_rest(struct folio *folio)
+{
+	if (rust_writeback_active() && folio_test_dropbehind(folio))
+		folio_set_referenced(folio);
+}
+
+/*
  * Kick and round: fs/dontcache_kick.rs, fs/dontcache_round.rs
  */
 void dontcache_kick(struct address_space *mapping);
@@ -125,13 +150,14 @@ void dontcache_rest(struct bdi_writeback *wb);
 void dontcache_init(struct bdi_writeback *wb);
 int dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 		    unsigned long dirtied_before);
-bool dontcache_keeps(struct address_space *mapping, struct bdi_writeback *wb);
+bool dontcache_keeps(struct address_space *mapping);
 void dontcache_switched(struct address_space *mapping, struct bdi_writeback *wb);
 
 /* fs/dontcache_flusher.h, for rust/kernel/flusher.rs */
 struct bdi_writeback *wb_lock_list_of(struct inode *inode);
 void wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 		   struct list_head *list);
+void wb_run_within(struct bdi_writeback *wb, unsigned int ms);
 long wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
 struct super_block *wb_work_sb(struct wb_writeback_work *work);
 
@@ -142,9 +168,9 @@ unsigned long wb_background_pages(struct bdi_writeback *wb);
 void dontcache_wb_init(struct bdi_writeback *wb);
 void dontcache_wb_exit(struct bdi_writeback *wb);
 
-/* fs/dontcache_wb.c: the inodes in b_dontcache of @wb */
-size_t wb_nr_dontcache(struct bdi_writeback *wb);
-bool wb_has_dontcache(struct bdi_writeback *wb);
+/* fs/dontcache_wb.c: fields of @wb, which exist with CONFIG_RUST_WRITEBACK */
+struct list_head *wb_dontcache_list(struct bdi_writeback *wb);
+long wb_dontcache_portion(const struct bdi_writeback *wb);
 
 #ifdef CONFIG_RUST_WRITEBACK_AB
 /* fs/dontcache_flusher.h, for tests: serve a kick as the flusher does */
@@ -246,10 +272,10 @@ unsigned int bio_nr_dropbehind(struct bio *bio, unsigned int most);
 void bio_micro_work(void);
 
 /*
- * @bio asks for completion in a task. Returns true if a worker will end it. It
- * may end in an atomic context if a task only has to drop its folios: they wait
- * for the task. A large folio with buffers has a bio for each buffer: do not
- * call for it.
+ * Returns true if a worker will end @bio, which asks for completion in a task.
+ * A bio that needs the task only to drop its folios may end in an atomic
+ * context: the folios wait for the task then. A large folio with buffers has a
+ * bio for each buffer: do not call bio_can_end_here() for each of them.
  */
 static inline bool bio_waits_for_task(struct bio *bio)
 {

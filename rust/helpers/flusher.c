@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 #include <linux/backing-dev.h>
-#include <linux/blkdev.h>
 #include <linux/fs.h>
 #include <linux/list.h>
 
@@ -14,12 +13,6 @@ __rust_helper void
 rust_helper_inode_state_set(struct inode *inode, unsigned int flags)
 {
 	inode_state_set(inode, flags);
-}
-
-__rust_helper void
-rust_helper_inode_state_clear(struct inode *inode, unsigned int flags)
-{
-	inode_state_clear(inode, flags);
 }
 
 __rust_helper void

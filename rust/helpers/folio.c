@@ -52,17 +52,19 @@ __rust_helper bool rust_helper_folio_trylock(struct folio *folio)
 	return folio_trylock(folio);
 }
 
-/* Returns all flags from before the change. */
-static inline unsigned long folio_fetch_clear_dropbehind(struct folio *folio)
-{
-	return atomic_long_fetch_andnot(BIT(PG_dropbehind),
-					(atomic_long_t *)folio_flags(folio, 0));
-}
-
+/* Both return all flags from before the change. */
 __rust_helper unsigned long
 rust_helper_folio_fetch_clear_dropbehind(struct folio *folio)
 {
-	return folio_fetch_clear_dropbehind(folio);
+	return atomic_long_fetch_andnot(BIT(PG_dropbehind),
+					(atomic_long_t *)&folio->flags.f);
+}
+
+__rust_helper unsigned long
+rust_helper_folio_fetch_set_dropbehind(struct folio *folio)
+{
+	return atomic_long_fetch_or(BIT(PG_dropbehind),
+				    (atomic_long_t *)&folio->flags.f);
 }
 
 __rust_helper void rust_helper_folio_clear_dropbehind(struct folio *folio)

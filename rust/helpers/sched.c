@@ -11,11 +11,6 @@ __rust_helper bool rust_helper_task_is_preemptible(void)
 	return in_task() && !irqs_disabled();
 }
 
-__rust_helper bool rust_helper_irqs_disabled(void)
-{
-	return irqs_disabled();
-}
-
 __rust_helper int rust_helper_cond_resched(void)
 {
 	return cond_resched();

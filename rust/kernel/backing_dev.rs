@@ -5,12 +5,7 @@
 //! A `bdi_writeback` (wb) is one flusher: its dirty inodes, its work and its statistics. Each
 //! backing device has one, and one more for every memory cgroup that dirties its pages. An inode
 //! belongs to one wb at a time. It may have none before it is first dirtied, and may be moved to
-//! another wb. So there are two ways to hold a wb:
-//!
-//! | type | keeps | made by |
-//! | --- | --- | --- |
-//! | [`WbSection`] | the inode's wb unchanged; no sleeping meanwhile | [`Inode::wb_section`] |
-//! | [`WbRef`] | the wb alive, after its section has ended | [`WbSection::into_ref`] |
+//! another wb. The lock of its page cache ([`PagesGuard`]) keeps the inode's wb unchanged.
 //!
 //! C headers: [`include/linux/backing-dev.h`](srctree/include/linux/backing-dev.h),
 //! [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
@@ -23,26 +18,10 @@ use crate::{
         PagesGuard, //
     },
     percpu_counter::PerCpuCounter,
-    sched::{
-        after,
-        jiffies, //
-    },
     sync::rcu,
-    time::msecs_to_jiffies,
-    types::{
-        NotThreadSafe,
-        Opaque, //
-    }, //
+    types::Opaque, //
 };
-use core::{
-    marker::PhantomData,
-    mem::MaybeUninit,
-    ops::Deref,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
-};
+use core::ptr;
 
 /// A list of inodes of a wb.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,8 +49,6 @@ unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WbState {
-    /// The backing device is registered, and its flusher may be woken.
-    Registered = bindings::wb_state_WB_registered,
     /// The wb has dirty inodes.
     HasDirtyIo = bindings::wb_state_WB_has_dirty_io,
     /// The flusher is requested to write dirty dropbehind pages now.
@@ -206,183 +183,23 @@ impl BdiWriteback {
     /// Has the flusher run in `milliseconds` or earlier, if the device is still registered. An
     /// earlier run is not delayed.
     ///
-    /// Does not change whether interrupts are on.
-    ///
     /// Context: any but NMI, outside of the lock of the wb's work.
     ///
     /// C counterpart: `wb_wakeup_delayed()`, which does not bring a later run forward.
-    #[cold]
-    pub(crate) fn run_within(&self, milliseconds: u32) {
-        let delay = msecs_to_jiffies(milliseconds);
-        let wb = self.as_raw();
-        // SAFETY: The wb is live by the type invariants; its lock and its delayed work are
-        // initialised. The lock orders the test of the bit before the queueing: the shutdown of a
-        // wb clears the bit under the lock first, and drains the work afterwards. Interrupts are
-        // off under the lock, and are turned on only if they were on.
-        unsafe {
-            let off = bindings::irqs_disabled();
-            if off {
-                bindings::spin_lock(&raw mut (*wb).work_lock);
-            } else {
-                bindings::spin_lock_irq(&raw mut (*wb).work_lock);
-            }
-            let work = &raw mut (*wb).dwork;
-            if self.test(WbState::Registered)
-                && !bindings::queue_delayed_work(bindings::bdi_wq, work, delay)
-                && bindings::timer_pending(&raw const (*work).timer)
-                && after((*work).timer.expires, jiffies().wrapping_add(delay))
-            {
-                bindings::mod_delayed_work(bindings::bdi_wq, work, delay);
-            }
-            if off {
-                bindings::spin_unlock(&raw mut (*wb).work_lock);
-            } else {
-                bindings::spin_unlock_irq(&raw mut (*wb).work_lock);
-            }
-        }
-    }
-}
-
-/// A section in which an inode keeps its wb.
-///
-/// Begins with [`Inode::wb_section`] and ends when it is dropped. The code in between must not
-/// sleep, and interrupts may be off. The section stays on its thread: it is an RCU read-side
-/// critical section, and during a move of the inode it holds the lock of the inode's page cache.
-/// For the same reason sections of one inode must not be nested.
-///
-/// # Invariants
-///
-/// - `unlocked_inode_to_wb_begin()` was called for `inode`, and filled the fields of `cookie` that
-///   `unlocked_inode_to_wb_end()` reads: the flags only if it took the lock.
-/// - `wb` is its return value: null, or the inode's wb until the section ends.
-pub struct WbSection<'a> {
-    inode: &'a Inode,
-    wb: *mut bindings::bdi_writeback,
-    cookie: MaybeUninit<bindings::wb_lock_cookie>,
-    _not_send: NotThreadSafe,
-}
-
-impl<'a> WbSection<'a> {
-    #[inline(always)]
-    fn begin(inode: &'a Inode) -> Self {
-        let mut cookie = MaybeUninit::uninit();
-        // SAFETY: The inode is live by its invariants, and `cookie` may be written.
-        let wb =
-            unsafe { bindings::unlocked_inode_to_wb_begin(inode.as_raw(), cookie.as_mut_ptr()) };
-        // INVARIANT: The section was begun above; `wb` is the return value.
-        Self {
-            inode,
-            wb,
-            cookie,
-            _not_send: NotThreadSafe,
-        }
-    }
-
-    /// The inode's wb. None if the inode was never dirtied.
-    #[inline(always)]
-    pub fn wb(&self) -> Option<&BdiWriteback> {
-        // SAFETY: By the type invariants `wb` is null or the inode's wb. The inode holds a
-        // reference on its wb and keeps the wb until the section ends. `self` cannot end while it
-        // is borrowed.
-        unsafe { self.wb.cast::<BdiWriteback>().as_ref() }
-    }
-
-    /// Ends the section and keeps the wb. None if the inode has no wb.
-    ///
-    /// Code that sleeps, or takes locks that must not nest in the section's, needs the [`WbRef`].
-    ///
-    /// C counterpart: `wb_get()` and `unlocked_inode_to_wb_end()`.
-    #[inline(always)]
-    pub fn into_ref(self) -> Option<WbRef<'a>> {
-        let wb = NonNull::new(self.wb)?;
-        // SAFETY: The section has not ended, so the inode's own reference keeps the wb alive while
-        // the other reference is taken.
-        unsafe { bindings::wb_get(wb.as_ptr()) };
-        // INVARIANT: `wb_get()` took the reference that the instance owns.
-        Some(WbRef {
-            wb,
-            _inode: PhantomData,
-        })
-    }
-}
-
-impl Drop for WbSection<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants the section was begun for this inode with this cookie. It
-        // ends once, here.
-        unsafe {
-            bindings::unlocked_inode_to_wb_end(self.inode.as_raw(), self.cookie.as_mut_ptr());
-        }
-    }
-}
-
-/// A counted reference to the wb that an inode had in a [`WbSection`].
-///
-/// It does not keep the inode's wb: the inode may have moved to another. The wb of the device
-/// itself is not counted. It lives inside the device, which the borrowed inode keeps; hence the
-/// lifetime.
-///
-/// # Invariants
-///
-/// `wb` is live, and the instance owns a reference on it.
-pub struct WbRef<'a> {
-    wb: NonNull<bindings::bdi_writeback>,
-    _inode: PhantomData<&'a Inode>,
-}
-
-// SAFETY: `wb_put()` may be called from any thread, and a wb is `Sync`.
-unsafe impl Send for WbRef<'_> {}
-
-// SAFETY: A shared `WbRef` only gives access to a wb, which is `Sync`.
-unsafe impl Sync for WbRef<'_> {}
-
-impl WbRef<'_> {
-    /// Has the flusher run in `milliseconds` or earlier, if the device is still registered. With
-    /// zero it runs immediately.
-    ///
-    /// Does not change whether interrupts are on: the caller may be in a section of another inode.
-    ///
-    /// Context: any but NMI.
-    ///
-    /// C counterpart: `wb_wakeup()`, and `wb_wakeup_delayed()`, which does not bring a later run
-    /// forward.
-    #[cold]
-    pub fn run_within(&self, milliseconds: u32) {
-        (**self).run_within(milliseconds);
-    }
-}
-
-impl Deref for WbRef<'_> {
-    type Target = BdiWriteback;
-
     #[inline]
-    fn deref(&self) -> &BdiWriteback {
-        // SAFETY: The wb is live by the type invariants for as long as `self` is borrowed.
-        unsafe { BdiWriteback::from_raw(self.wb.as_ptr()) }
-    }
-}
-
-impl Drop for WbRef<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        let wb = self.wb.as_ptr();
-        // SAFETY: The wb is live by the type invariants, and so is its device. The device's own wb
-        // is not counted: `wb_get()` and `wb_put()` do nothing to it. By the type invariants the
-        // instance owns the reference on any other wb.
-        unsafe {
-            if wb != &raw mut (*(*wb).bdi).wb {
-                bindings::wb_put(wb);
-            }
-        }
+    pub fn run_within(&self, milliseconds: u32) {
+        // SAFETY: The wb is live by the type invariants; its lock and its delayed work are
+        // initialised.
+        unsafe { bindings::wb_run_within(self.as_raw(), milliseconds) };
     }
 }
 
 impl Inode {
-    /// Calls `look` with the inode's wb, which may no longer be the inode's when the caller gets
-    /// the answer. None if the inode has no wb, or is moving to another.
+    /// Calls `look` with the inode's wb, and returns the result. The inode may have another wb by
+    /// the time that the caller uses the result. None if the inode has no wb, or is moving to
+    /// another wb.
     ///
-    /// Cheaper than a section, because no lock is taken.
+    /// Cheaper than the lock of the page cache.
     ///
     /// Context: any; `look` must not sleep.
     #[inline(always)]
@@ -398,25 +215,15 @@ impl Inode {
         };
         wb.map(look)
     }
-
-    /// Begins a section in which the inode keeps its wb.
-    ///
-    /// Context: any; the section itself must not sleep.
-    ///
-    /// C counterpart: `unlocked_inode_to_wb_begin()`.
-    #[inline]
-    pub fn wb_section(&self) -> WbSection<'_> {
-        WbSection::begin(self)
-    }
 }
 
 impl PagesGuard<'_> {
     /// The wb of the inode. None if the inode was never dirtied.
     #[inline]
     pub fn wb(&self) -> Option<&BdiWriteback> {
-        // SAFETY: By the type invariant of the page cache the inode is live. By that of the guard
-        // the lock is held. Without that lock the inode does not change its wb, on which it holds a
-        // reference.
+        // SAFETY: By the type invariant of the page cache the inode is live. By the type invariant
+        // of the guard the lock of the page cache is held. The inode changes its wb only under that
+        // lock, and holds a reference on its wb.
         unsafe {
             bindings::inode_to_wb(self.mapping().host().as_raw())
                 .cast::<BdiWriteback>()

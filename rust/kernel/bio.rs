@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | submitted | the block layer and the device | none |
 //! | completed | the context that `bio_endio()` runs in | a [`CompletedBio`] |
-//! | queued | a CPU's [`BioTask`] | part of that |
+//! | queued | a CPU's [`BioTask`] | a link in the [`BioTask`] |
 //! | taken | the worker of a CPU | in a [`BioList`] |
 //! | being ended | the worker of a CPU, or its interrupt | a [`CompletedBio`] again |
 //! | ended | its `bi_end_io` function | none: [`CompletedBio::end`] took it |
@@ -20,10 +20,7 @@
 
 use crate::{
     bindings,
-    percpu::{
-        CpuGuard,
-        PerCpu, //
-    },
+    percpu::PerCpu,
     sync::atomic::{
         Acquire,
         Atomic,
@@ -60,7 +57,7 @@ impl CompletedBio {
     ///
     /// `bio` must point at a bio that is completed and not ended, and has a `bi_end_io`, as every
     /// bio has that asks for a task. The caller must give it up.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn from_raw(bio: NonNull<bindings::bio>) -> Self {
         // INVARIANT: The caller promises it.
         Self(bio)
@@ -71,7 +68,7 @@ impl CompletedBio {
     /// Context: a task that may sleep, if the submitter requests that, and otherwise any but NMI.
     ///
     /// C counterpart: the call of `bi_end_io` at the end of `bio_endio()`.
-    #[inline(always)]
+    #[inline]
     pub fn end(self) {
         let bio = self.into_raw().as_ptr();
         // SAFETY: By the type invariants the bio is live, owned by this value, and has an end
@@ -85,14 +82,13 @@ impl CompletedBio {
 
     /// How many of the bio's folios are to be dropped. Zero if it has more than `most` folios, or a
     /// folio of more than one page.
-    #[inline(always)]
+    #[inline]
     pub fn nr_dropbehind(&self, most: u32) -> u32 {
         // SAFETY: By the type invariants the bio and its folios are live.
         unsafe { bindings::bio_nr_dropbehind(self.0.as_ptr(), most) }
     }
 
     /// Gives the bio up.
-    #[inline(always)]
     fn into_raw(self) -> NonNull<bindings::bio> {
         ManuallyDrop::new(self).0
     }
@@ -118,10 +114,10 @@ impl BioList {
     /// Takes the first bio.
     ///
     /// C counterpart: `bio_list_pop()`.
-    #[inline(always)]
+    #[inline]
     pub fn pop(&mut self) -> Option<CompletedBio> {
         let bio = NonNull::new(self.first)?;
-        // INVARIANT: The bios after the first are such a chain.
+        // INVARIANT: The bios after the first are a chain by `bi_next`, too.
         // SAFETY: By the type invariants the list owns the bio, which is live.
         self.first = unsafe { (*bio.as_ptr()).bi_next };
         // SAFETY: The list owned the bio, and no longer does.
@@ -130,7 +126,7 @@ impl BioList {
 }
 
 impl Drop for BioList {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         warn_on!(!self.first.is_null());
     }
@@ -165,28 +161,27 @@ impl BioTask {
     }
 
     /// The instances of all CPUs.
-    #[inline(always)]
+    #[inline]
     pub fn per_cpu() -> PerCpu<Self> {
         // SAFETY: C defines one for each possible CPU, without a bio, and initialises the work
         // before any bio completes. `Self` is transparent over it.
         unsafe { PerCpu::from_raw((&raw mut bindings::bio_tasks).cast()) }
     }
 
-    #[inline(always)]
     fn last(&self) -> &Atomic<*mut bindings::bio> {
         // SAFETY: The field lives by the type invariants, and only this function accesses it.
         unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).last) }
     }
 
-    /// Has a task end `bio`, in a batch with others that complete on this CPU.
+    /// Has a task end `bio`, in a batch with other bios that complete on this CPU. Any CPU's
+    /// instance would do.
     ///
     /// Context: any.
     ///
     /// C counterpart: `__bio_complete_in_task()`.
     #[inline]
     pub fn add(bio: CompletedBio) {
-        let pinned = CpuGuard::new();
-        let this = Self::per_cpu().this(&pinned);
+        let this = Self::per_cpu().of_any();
         let bio = bio.into_raw().as_ptr();
         let mut last = this.last().load(Relaxed);
         loop {

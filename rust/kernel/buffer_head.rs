@@ -89,6 +89,13 @@ impl BufferHead {
         unsafe { NonZeroUsize::new_unchecked(self.size()) }.trailing_zeros()
     }
 
+    /// The next buffer of the ring. Private, because a walk along the ring does not end.
+    #[inline(always)]
+    fn next(&self) -> &Self {
+        // SAFETY: The ring is complete by the type invariants: the next buffer belongs to it.
+        unsafe { Self::from_raw((*self.as_raw()).b_this_page) }
+    }
+
     /// The present flags.
     #[inline(always)]
     fn state<O: AcquireOrRelaxed>(&self, order: O) -> usize {
@@ -145,19 +152,6 @@ impl buffer_walk::Buffer for &BufferHead {
     fn wait(self) {
         // SAFETY: The buffer lives by the type invariants.
         unsafe { bindings::wait_on_buffer(self.as_raw()) };
-    }
-}
-
-/// A buffer as a link of its ring. Private, because a walk along the links does not end.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct BufferLink<'a>(&'a BufferHead);
-
-impl BufferLink<'_> {
-    #[inline(always)]
-    fn next(self) -> Self {
-        // SAFETY: The ring is complete by the type invariants: the next buffer belongs to it.
-        Self(unsafe { BufferHead::from_raw((*self.0.as_raw()).b_this_page) })
     }
 }
 
@@ -263,7 +257,7 @@ impl<'a> BufferRing<'a> {
     /// follows the ring to the first block, and does nothing to the buffers before it.
     #[inline(always)]
     pub fn cursor(&self, blocks: Range<usize>) -> BufferCursor<'a> {
-        let mut at = BufferLink(self.head);
+        let mut at = self.head;
         let left = blocks.end.min(self.blocks()).saturating_sub(blocks.start);
         if left > 0 {
             for _ in 0..blocks.start {
@@ -290,7 +284,7 @@ impl<'a> buffer_walk::Ring for BufferRing<'a> {
 ///
 /// `left` is at most the number of buffers in the ring.
 pub struct BufferCursor<'a> {
-    at: BufferLink<'a>,
+    at: &'a BufferHead,
     left: usize,
 }
 
@@ -301,8 +295,8 @@ impl<'a> Iterator for BufferCursor<'a> {
     fn next(&mut self) -> Option<&'a BufferHead> {
         // INVARIANT: `left` only decreases.
         self.left = self.left.checked_sub(1)?;
-        let BufferLink(buffer) = self.at;
-        self.at = self.at.next();
+        let buffer = self.at;
+        self.at = buffer.next();
         Some(buffer)
     }
 }

@@ -14,7 +14,8 @@ use crate::{
     ffi::c_ulong,
     folio::{
         Folio,
-        FolioFlags, //
+        FolioFlags,
+        LockedFolio, //
     },
     fs::{
         AddressSpace,
@@ -87,6 +88,23 @@ impl Folio {
     }
 }
 
+impl LockedFolio {
+    /// Sets dropbehind, and returns the flags before that. None, without a change, if the folio is
+    /// mapped or not in this page cache. A full barrier.
+    ///
+    /// Requires the lock of the folio's page cache, under which dropbehind folios are made dirty.
+    /// The lock of the folio excludes contexts that make other folios dirty.
+    #[inline]
+    pub fn mark_dropbehind(&self, pages: &PagesGuard<'_>) -> Option<account::Flags> {
+        if !self.is_in(pages) || self.is_mapped() {
+            return None;
+        }
+        // SAFETY: The folio is live by the type invariants; the flag is set atomically.
+        let before = unsafe { bindings::folio_fetch_set_dropbehind(self.as_raw()) };
+        Some(account_flags(FolioFlags::from_raw(before)))
+    }
+}
+
 impl AddressSpace {
     /// Records that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`).
     ///
@@ -108,7 +126,7 @@ impl AddressSpace {
         unsafe { (&raw const (*self.as_raw()).flags).read_volatile() }
     }
 
-    /// The test keeps the cache line shared if the flag is set already.
+    /// Sets `flag`. Tests it first, so that the cache line stays shared if the flag is set already.
     #[inline(always)]
     pub(crate) fn set_flag(&self, flag: c_ulong) {
         if self.raw_flags() & flag == 0 {

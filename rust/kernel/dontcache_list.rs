@@ -9,9 +9,9 @@
 //! | `AS_DONTCACHE_DIRTY` | it may have dirty dropbehind folios |
 //! | `AS_DONTCACHE_LISTED` | ... and its inode is in `b_dontcache`, or will be |
 //!
-//! The first flag is set with the first such folio and cleared by a search that finds none. With
-//! the second flag the inode is in the list, is queued, or will be put there by the context that
-//! has it.
+//! The first flag is set with the first such folio and cleared by a search that finds none. If the
+//! second flag is set, the inode is in the list or queued, or the context that works on it will put
+//! it there.
 //!
 //! The flusher owns the list: see [`crate::flusher`].
 
@@ -24,10 +24,7 @@ use crate::{
         AddressSpace,
         PagesGuard, //
     },
-    writeback::round::{
-        Has,
-        LOOKS, //
-    }, //
+    writeback::round::LOOKS, //
 };
 use core::mem::MaybeUninit;
 
@@ -37,50 +34,50 @@ const TAG_DIRTY: bindings::xa_mark_t = 0;
 const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
 
 impl AddressSpace {
-    /// Records that the flusher finds these folios (`AS_DONTCACHE_LISTED`): see [`crate::flusher`].
-    /// Requires the lock of the wb's lists.
+    /// Records that the flusher finds the dirty dropbehind folios (`AS_DONTCACHE_LISTED`): see
+    /// [`crate::flusher`]. Requires the lock of the wb's lists.
     #[inline]
     pub(crate) fn mark_dontcache_listed(&self) {
         self.set_flag(DONTCACHE_LISTED);
     }
 
     /// Whether there are dirty dropbehind folios that the flusher would not find.
-    #[inline(always)]
+    #[inline]
     pub fn is_dontcache_unlisted(&self) -> bool {
         self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
     }
 
-    /// Searches at most `looks` dirty folios for a dirty dropbehind folio. If there is none, clears
-    /// both flags.
+    /// Searches at most `looks` dirty folios for a dirty dropbehind folio. Returns whether there is
+    /// one or there may be one. Otherwise clears both flags.
     ///
     /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
-    pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> Has {
+    pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> bool {
         if !self.may_have_dontcache_dirty() {
-            return Has::Nothing;
+            return false;
         }
         let pages = self.lock_pages();
-        let has = pages.find_dontcache_dirty(looks);
-        if has == Has::Nothing {
+        let may_have = pages.may_have_dontcache_dirty(looks);
+        if !may_have {
             // A writer that makes such a folio dirty sets the flag again, under the lock held here.
             self.clear_flag(DONTCACHE_DIRTY);
             self.clear_flag(DONTCACHE_LISTED);
         }
-        has
+        may_have
     }
 
-    /// Whether the inode, which gets into another list, belongs into `b_dontcache`: it may have
-    /// dirty dropbehind folios after a few looks. If so, records that the flusher finds them there.
+    /// Whether the inode, which moves to another list, belongs into `b_dontcache`. It does, unless
+    /// a search of at most [`LOOKS`] dirty folios shows that no dirty folio is dropbehind. If it
+    /// does, records that the flusher finds its folios there.
     ///
     /// Context: under the lock of the wb's lists.
     pub fn keep_dontcache_listed(&self) -> bool {
-        let keeps = self.look_for_dontcache_dirty(LOOKS) != Has::Nothing;
+        let keeps = self.look_for_dontcache_dirty(LOOKS);
         if keeps {
             self.mark_dontcache_listed();
         }
         keeps
     }
 
-    #[inline(always)]
     fn clear_flag(&self, flag: c_ulong) {
         // SAFETY: The page cache is live by the type invariants; its flags are changed atomically.
         unsafe {
@@ -93,8 +90,8 @@ impl AddressSpace {
 }
 
 impl PagesGuard<'_> {
-    /// Whether one of the first `looks` dirty folios is dropbehind.
-    fn find_dontcache_dirty(&self, looks: usize) -> Has {
+    /// Whether one of the first `looks` dirty folios is dropbehind, or there are more.
+    fn may_have_dontcache_dirty(&self, looks: usize) -> bool {
         let mut cursor = MaybeUninit::uninit();
         // SAFETY: The page cache is live by its type invariants. C fills the cursor.
         let cursor = unsafe {
@@ -105,7 +102,7 @@ impl PagesGuard<'_> {
             // SAFETY: The lock is held, so the index does not change during the walk.
             let entry = unsafe { bindings::xas_find_marked(cursor, c_ulong::MAX, TAG_DIRTY) };
             if entry.is_null() {
-                return Has::Nothing;
+                return false;
             }
             // With DAX an entry is a value, not a folio: its lowest bit is set.
             if entry.addr() & 1 == 0
@@ -113,9 +110,9 @@ impl PagesGuard<'_> {
                 // is held.
                 && unsafe { Folio::from_raw(entry.cast()) }.is_dontcache_dirty()
             {
-                return Has::Dropbehind;
+                return true;
             }
         }
-        Has::Maybe
+        true
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a wb remembers between the rounds of its flusher for DONTCACHE writers.
+//! The state that a wb keeps between the rounds of its flusher for DONTCACHE writers.
 //!
 //! The decisions are in [`crate::writeback::kick`] and [`crate::writeback::round`].
 //!
@@ -17,8 +17,8 @@ use crate::{
     dontcache::init_cpu_batch,
     page::PAGE_SHIFT,
     sched::{
-        after,
         jiffies,
+        to_ms,
         until, //
     },
     sync::atomic::{
@@ -51,13 +51,8 @@ pub(crate) fn kick_at(background: u64) -> i64 {
 
 const PAGE_KIB: i64 = 1 << (PAGE_SHIFT - 10);
 
-fn to_ms(ticks: Jiffies) -> u64 {
-    // SAFETY: The conversion has no requirements.
-    unsafe { bindings::jiffies64_to_msecs(ticks as u64) }
-}
-
 /// The fields of a wb for rounds. They are read and written one by one and unordered: they
-/// determine when something is done, not whether.
+/// determine when a round runs, not whether it runs.
 impl BdiWriteback {
     #[inline(always)]
     fn threshold(&self) -> &Atomic<i64> {
@@ -73,7 +68,7 @@ impl BdiWriteback {
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_served) }
     }
 
-    /// When the left pages are due.
+    /// When the pages that were left for a later round are due.
     #[inline(always)]
     fn due(&self) -> &Atomic<Jiffies> {
         // SAFETY: As above.
@@ -103,13 +98,7 @@ impl BdiWriteback {
         to_ms(jiffies().wrapping_sub(self.served().load(Relaxed)))
     }
 
-    /// Whether a round was served after `then`.
-    #[inline]
-    pub(crate) fn was_served_after(&self, then: Jiffies) -> bool {
-        after(self.served().load(Relaxed), then)
-    }
-
-    /// Records that a round is served now. What the device does is measured from here.
+    /// Records that a round is served now. The writes of the device are measured from here on.
     ///
     /// Context: the wb's flusher.
     pub(crate) fn serve(&self) {
@@ -131,12 +120,12 @@ impl BdiWriteback {
         turn(self.written_since(), PORTION)
     }
 
-    /// How many pages the device may get now. Returns for how many milliseconds it has enough
-    /// otherwise. If the device is idle, its speed is measured from here.
+    /// How many pages the device may get now. The error is the number of milliseconds for which the
+    /// device still has enough to do. If the device is idle, its speed is measured from here on.
     ///
     /// Context: the wb's flusher.
     pub(crate) fn room(&self) -> Result<i64, u32> {
-        // A tick may have been over at once.
+        // The first tick may have ended right after the round, so it is not counted.
         let ticks = jiffies().wrapping_sub(self.served().load(Relaxed));
         let device = Device {
             written: self.written_since().saturating_mul(PAGE_KIB),

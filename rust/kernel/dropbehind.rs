@@ -40,10 +40,7 @@ use crate::{
             Relaxed, //
         }, //
     },
-    types::{
-        NotThreadSafe,
-        Opaque, //
-    },
+    types::Opaque,
     writeback::dropbehind::{
         is_end,
         is_old,
@@ -61,7 +58,6 @@ use crate::{
     }, //
 };
 use core::{
-    marker::PhantomData,
     mem::{
         forget,
         MaybeUninit, //
@@ -107,9 +103,9 @@ impl LockedFolio {
         start..start.wrapping_add(self.size() as i64)
     }
 
-    /// Whether the folio's file ends in it, and is open for writing: a writer that appends to the
-    /// file writes to the folio again. The folio has these `bytes` of the file, and is in a page
-    /// cache.
+    /// Whether the file ends in this folio and is open for writing: a writer that appends to the
+    /// file writes to the folio again. `bytes` is the position of the folio in the file. The folio
+    /// is in a page cache.
     #[inline(always)]
     fn is_appended_to(&self, bytes: &Range<i64>) -> bool {
         // SAFETY: By the type invariants of `Folio` this is a page cache that is not freed while
@@ -171,8 +167,9 @@ impl Held {
         unsafe { bindings::filemap_release_folio(self.as_raw(), 0) }
     }
 
-    /// Whether the folio can go, as far as is known without the lock of its page cache. A mapped
-    /// folio has another user, which has cleared dropbehind unless `MADV_COLLAPSE` has mapped it.
+    /// Whether the folio can be dropped, as far as this is known without the lock of its page
+    /// cache. A mapped folio has another user. That user has cleared dropbehind, unless
+    /// `MADV_COLLAPSE` has mapped the folio.
     #[inline(always)]
     fn prepare(&mut self, mapping: &AddressSpace) -> bool {
         if !self.seen().may_go() {
@@ -187,8 +184,9 @@ impl Held {
     }
 }
 
-/// Removes those of `folios` from their page cache that are still to be dropped and can be. Returns
-/// their number, and moves the others behind them. The caller gets the page cache's references.
+/// Removes from their page cache the `folios` that are still to be dropped and can be dropped.
+/// Moves the other folios behind them, and returns the number of removed folios. The caller gets
+/// the page cache's references on these.
 ///
 /// Context: a task with interrupts on.
 ///
@@ -210,18 +208,18 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
     let Some(folios) = folios.get_mut(..nr).filter(|folios| !folios.is_empty()) else {
         return 0;
     };
-    let removal = Removal::begin(mapping);
+    // SAFETY: The page cache and its inode are live. Nothing between the calls returns or panics.
+    unsafe { bindings::dropbehind_lock(mapping.as_raw()) };
     let nr = to_front(folios, |folio| folio.seen().may_go());
-    let Some(folios) = folios.get(..nr).filter(|folios| !folios.is_empty()) else {
-        return 0;
-    };
-    // SAFETY: By the invariants of `Held` the folios are locked and referenced, and they are in
-    // this page cache, in the order in which they came. They are clean under the lock, unmapped
-    // because they are locked, and released.
-    unsafe { removal.delete(folios) };
-    drop(removal);
+    // SAFETY: The locks are held. `Held` is transparent over the pointer of a folio. By its
+    // invariants the first `nr` folios are locked and referenced, and they are in this page cache,
+    // in the order in which they came. They are clean under the lock, unmapped because they are
+    // locked, and released.
+    unsafe { bindings::dropbehind_remove(mapping.as_raw(), folios.as_ptr().cast(), nr as u32) };
+    // SAFETY: The locks are held. The inode lives as long as its lock is held.
+    unsafe { bindings::dropbehind_unlock(mapping.as_raw()) };
 
-    for folio in folios {
+    for folio in folios.iter().take(nr) {
         if let Some(free_folio) = free_folio {
             // SAFETY: The folio has left its page cache, which defines this operation.
             unsafe { free_folio(folio.as_raw()) };
@@ -229,54 +227,6 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
         folio.clear_dropbehind();
     }
     nr
-}
-
-/// The locks under which folios leave a page cache.
-///
-/// # Invariants
-///
-/// The locks of the inode of `mapping` and of `mapping->i_pages` are held, and this guard has to
-/// release both.
-struct Removal<'a> {
-    mapping: &'a AddressSpace,
-    _not_send: NotThreadSafe,
-}
-
-impl<'a> Removal<'a> {
-    /// Context: a task with interrupts on.
-    #[inline(always)]
-    fn begin(mapping: &'a AddressSpace) -> Self {
-        // SAFETY: The page cache and its inode are live by the type invariants.
-        unsafe { bindings::dropbehind_lock(mapping.as_raw()) };
-        // INVARIANT: Both locks were taken above.
-        Self {
-            mapping,
-            _not_send: NotThreadSafe,
-        }
-    }
-
-    /// Removes all of `folios` from the page cache. The caller gets its references.
-    ///
-    /// # Safety
-    ///
-    /// There must be at least one folio. The folios must be in this page cache, in ascending order,
-    /// clean, without private data of their file system, and not mapped.
-    #[inline(always)]
-    unsafe fn delete(&self, folios: &[Held]) {
-        let (first, nr) = (folios.as_ptr().cast(), folios.len() as u32);
-        // SAFETY: By the type invariants the locks are held. `Held` is transparent over the pointer
-        // of a locked folio. The caller promises the rest.
-        unsafe { bindings::dropbehind_remove(self.mapping.as_raw(), first, nr) };
-    }
-}
-
-impl Drop for Removal<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: By the type invariants the locks are held, and this guard may release them. The
-        // inode lives as long as its lock is held.
-        unsafe { bindings::dropbehind_unlock(self.mapping.as_raw()) };
-    }
 }
 
 /// Drops `folio` if it is dropbehind, clean and not mapped.
@@ -294,15 +244,17 @@ pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
     if folio.raw_mapping().is_null() {
         return folio.clear_dropbehind();
     }
-    // SAFETY: There is only one.
+    // SAFETY: There is only one folio, and it is in a page cache.
     if unsafe { remove(&mut held) } == 1 {
         let [folio] = &held;
-        // SAFETY: The references were the page cache's. The caller's keeps the folio.
+        // SAFETY: The page cache has given up these references. The caller's reference keeps the
+        // folio.
         unsafe { bindings::folio_put_refs(folio.as_raw(), folio.nr_pages() as i32) };
     }
 }
 
-/// Has `folio`, which is dropbehind, dropped now or soon, if it is still to be dropped then.
+/// Drops `folio`, which is dropbehind, now, or has the worker drop it soon. A folio that is no
+/// longer to be dropped at that time is kept.
 ///
 /// Context: any but NMI.
 ///
@@ -315,15 +267,27 @@ pub fn end_dropbehind(folio: &Folio) {
     if folio.nr_pages() == 1 && DropRing::put(folio) {
         return;
     }
+    try_drop(folio);
+    if folio.seen().may_go() {
+        if sched::is_preemptible() {
+            if let Some(first) = DropRing::replace(folio) {
+                try_drop(&first);
+            }
+        } else if folio.nr_pages() > 1 {
+            // If there is no room, the folio stays until it is reclaimed, as in C.
+            DropRing::put(folio);
+        }
+    }
+}
+
+/// Drops `folio` if its lock is free, it can be dropped, and this is a task with interrupts on.
+#[inline]
+fn try_drop(folio: &Folio) {
     if sched::is_preemptible() {
         if let Some(guard) = folio.try_lock() {
             // SAFETY: Interrupts are on.
             unsafe { guard.end_dropbehind() };
         }
-    }
-    if folio.seen().may_go() {
-        // If there is no room, the folio stays until it is reclaimed, as in C.
-        DropRing::put(folio);
     }
 }
 
@@ -345,6 +309,14 @@ fn now() -> usize {
 }
 
 impl Waiting {
+    #[inline(always)]
+    fn new(folio: &Folio) -> Self {
+        Self {
+            folio: folio.into(),
+            since: NEW,
+        }
+    }
+
     /// A word that owns the reference: a pointer with `since` in its lowest bits.
     #[inline(always)]
     fn into_word(self) -> *mut bindings::folio {
@@ -354,19 +326,20 @@ impl Waiting {
 
     /// # Safety
     ///
-    /// `word` must come from [`into_word`](Self::into_word), and be turned back only once.
+    /// `word` must be null or come from [`into_word`](Self::into_word), and be turned back only
+    /// once.
     #[inline(always)]
-    unsafe fn from_word(word: *mut bindings::folio) -> Self {
-        // SAFETY: Without `since` this is the pointer of a reference, which the word owned.
-        let folio = unsafe { ARef::from_raw(NonNull::new_unchecked(folio_of(word).cast())) };
-        Self {
-            folio,
+    unsafe fn from_word(word: *mut bindings::folio) -> Option<Self> {
+        let folio = NonNull::new(folio_of(word).cast())?;
+        Some(Self {
+            // SAFETY: Without `since` this is the pointer of a reference, which the word owned.
+            folio: unsafe { ARef::from_raw(folio) },
             since: word.addr() % STAMPS,
-        }
+        })
     }
 }
 
-/// The folio of such a word.
+/// The folio of a word that [`Waiting::into_word`] has made, or null.
 #[inline(always)]
 fn folio_of(word: *mut bindings::folio) -> *mut bindings::folio {
     word.map_addr(|address| address & !(STAMPS - 1))
@@ -380,30 +353,17 @@ impl Slot for FolioSlot {
     type Item = Waiting;
 
     #[inline(always)]
-    fn put(&self, waiting: Waiting) -> Result<(), Waiting> {
-        let word = waiting.into_word();
-        match self.0.cmpxchg(null_mut(), word, Full) {
-            Ok(_) => Ok(()),
-            // SAFETY: The exchange failed, so the word still owns the reference.
-            Err(_) => Err(unsafe { Waiting::from_word(word) }),
-        }
-    }
-
-    #[inline(always)]
-    fn take(&self) -> Option<Waiting> {
-        let word = self.0.xchg(null_mut(), Full);
+    fn exchange(&self, waiting: Option<Waiting>) -> Option<Waiting> {
+        let word = self
+            .0
+            .xchg(waiting.map_or(null_mut(), Waiting::into_word), Full);
         // SAFETY: The slot owned this word, and no longer does.
-        (!word.is_null()).then(|| unsafe { Waiting::from_word(word) })
+        unsafe { Waiting::from_word(word) }
     }
 
     #[inline(always)]
     fn has(&self, waiting: &Waiting) -> bool {
         folio_of(self.0.load(Relaxed)) == waiting.folio.as_raw()
-    }
-
-    #[inline(always)]
-    fn is_retry(&self) -> bool {
-        self.0.load(Relaxed).addr() % STAMPS != NEW
     }
 }
 
@@ -430,7 +390,8 @@ const _: () = assert!(SLOTS.is_power_of_two());
 ///
 /// - Instances are initialised and never freed. All fields but the work are only accessed in this
 ///   file, atomically.
-/// - Only [`OwnDropRing`] puts folios in, and only the work takes them out.
+/// - Only [`change`](Self::change) puts folios in, with interrupts off on the ring's CPU. Only the
+///   work takes them out.
 #[repr(transparent)]
 pub struct DropRing(Opaque<bindings::dropbehind_ring>);
 
@@ -472,12 +433,47 @@ impl DropRing {
     /// Puts a folio into the ring of this CPU. Returns false if there is no room.
     #[inline(always)]
     fn put(folio: &Folio) -> bool {
-        let waiting = Waiting {
-            folio: folio.into(),
-            since: NEW,
-        };
+        let waiting = Waiting::new(folio);
         let off = local_interrupt_disable();
-        OwnDropRing::this(&off).put(waiting).is_ok()
+        Self::change(&off, |ring| ring.put(waiting)).is_ok()
+    }
+
+    /// Puts a folio into the ring of this CPU. If the ring is full, the folio takes the place of
+    /// the first folio, which is returned.
+    #[cold]
+    fn replace(folio: &Folio) -> Option<ARef<Folio>> {
+        let waiting = Waiting::new(folio);
+        let off = local_interrupt_disable();
+        let first = Self::change(&off, |ring| ring.replace(waiting)).err()?;
+        Some(first.folio)
+    }
+
+    /// Whether another folio may wait in the ring of this CPU for a write.
+    #[cold]
+    fn may_wait() -> bool {
+        let off = local_interrupt_disable();
+        Self::per_cpu().this(&off).core().may_wait()
+    }
+
+    /// Whether the ring of this CPU has room for `nr` folios.
+    #[inline(always)]
+    pub fn has_room(off: &LocalInterruptDisabled, nr: usize) -> bool {
+        Self::per_cpu().this(off).core().has_room(nr)
+    }
+
+    /// Changes the ring of this CPU, and starts the worker as the change requires.
+    #[inline(always)]
+    fn change<'a>(
+        off: &'a LocalInterruptDisabled,
+        change: impl FnOnce(Ring<'a, FolioSlot, Atomic<usize>>) -> Result<Todo, Waiting>,
+    ) -> Result<(), Waiting> {
+        let ring = Self::per_cpu().this(off);
+        match change(ring.core())? {
+            Todo::Nothing => {}
+            Todo::Soon => ring.begin(WAIT_MS, false),
+            Todo::Now => ring.begin(0, true),
+        }
+        Ok(())
     }
 
     /// Drops the folios of the ring, as far as possible. Folios that come meanwhile may wait for
@@ -513,60 +509,12 @@ impl DropRing {
         self.begin(WAIT_MS, false);
     }
 
-    /// Queues the work in `wait` milliseconds, if it is not queued yet, or if `anew`.
+    /// Queues the work for a run in `wait` milliseconds. Work that is queued already keeps its
+    /// time, unless `anew` is set.
     #[inline(always)]
     fn begin(&self, wait: u32, anew: bool) {
         // SAFETY: The work lives by the type invariants, and may be queued in any context.
         unsafe { bindings::dropbehind_begin(self.0.get(), wait, anew) };
-    }
-}
-
-/// The ring of this CPU, while interrupts are off.
-///
-/// # Invariants
-///
-/// No other context puts folios into the ring while a method runs.
-#[derive(Clone, Copy)]
-pub struct OwnDropRing<'a> {
-    ring: &'a DropRing,
-    _here: PhantomData<NotThreadSafe>,
-}
-
-impl<'a> OwnDropRing<'a> {
-    /// The ring of this CPU.
-    #[inline(always)]
-    pub fn this(off: &'a LocalInterruptDisabled) -> Self {
-        // INVARIANT: Only this CPU puts folios in, and no other context runs on it while interrupts
-        // are off.
-        Self {
-            ring: DropRing::per_cpu().this(off),
-            _here: PhantomData,
-        }
-    }
-
-    /// Whether there is room for `nr` folios.
-    #[inline(always)]
-    pub fn has_room(self, nr: usize) -> bool {
-        self.ring.core().has_room(nr)
-    }
-
-    #[inline(always)]
-    fn put(self, waiting: Waiting) -> Result<(), Waiting> {
-        match self.ring.core().put(waiting)? {
-            Todo::Nothing => {}
-            Todo::Soon => self.ring.begin(WAIT_MS, false),
-            Todo::Now => self.ring.begin(0, true),
-        }
-        Ok(())
-    }
-
-    /// Puts a folio back for another try.
-    #[cold]
-    fn put_back(self, waiting: Waiting) -> Result<(), Waiting> {
-        if self.ring.core().put_back(waiting)? {
-            self.ring.begin(WAIT_MS, false);
-        }
-        Ok(())
     }
 }
 
@@ -576,7 +524,8 @@ impl<'a> OwnDropRing<'a> {
 ///
 /// - The first `nr` of `held` are [`Held`], and this value has their locks. They are in one page
 ///   cache and in ascending order, as `neighbours` describes them.
-/// - The first `nr` of `words` are theirs, in any order. This value owns the references.
+/// - The first `nr` of `words` are the words of the same folios, in any order. This value owns the
+///   references of these words.
 struct DropBatch {
     neighbours: Neighbours,
     nr: usize,
@@ -596,8 +545,8 @@ impl DropBatch {
         }
     }
 
-    /// Adds a folio. If it is no neighbour of the others, these are dropped first. If it is locked,
-    /// or at the end of a file that may grow, it is tried again later.
+    /// Adds a folio. If it is no neighbour of the folios in the batch, these are dropped first. If
+    /// it is locked, or a write to it is likely, it is tried again later.
     ///
     /// Context: a task with interrupts on.
     #[inline(always)]
@@ -610,14 +559,16 @@ impl DropBatch {
             return guard.clear_dropbehind();
         }
         let bytes = guard.bytes();
-        if guard.is_appended_to(&bytes) && !is_old(waiting.since, now()) {
+        let waits_for_write =
+            guard.is_appended_to(&bytes) || guard.flags().referenced() && DropRing::may_wait();
+        if waits_for_write && !is_old(waiting.since, now()) {
             drop(guard);
             return try_again(waiting);
         }
         if !self.neighbours.add(self.nr, mapping.addr(), bytes) {
             self.drop_all();
         }
-        // There is a place: neighbours are at most `MOST`.
+        // There is room: `neighbours` accepts at most `MOST` folios.
         if let (Some(held), Some(word)) = (self.held.get_mut(self.nr), self.words.get_mut(self.nr))
         {
             // INVARIANT: The batch has the lock and the reference from here. The lock keeps the
@@ -638,18 +589,19 @@ impl DropBatch {
         };
         // SAFETY: By the type invariants these folios are held; `Held` is transparent over one.
         let held: &mut [Held] = unsafe { slice::from_raw_parts_mut(held.as_mut_ptr().cast(), nr) };
-        // SAFETY: By the type invariants the folios ascend in one page cache: they are locked.
+        // SAFETY: By the type invariants the folios are locked. The locks keep them in one page
+        // cache, in which they ascend.
         let dropped = unsafe { remove(held) };
         // SAFETY: The batch may release the locks. Each folio is unlocked once.
         let unlock = |folio: &Held| unsafe { bindings::folio_unlock(folio.as_raw()) };
         let (gone, staying) = held.split_at_checked(dropped).unwrap_or((held, &[]));
         let mut batch = bindings::folio_batch::default();
         let mut refs = [const { MaybeUninit::<u32>::uninit() }; MOST];
-        // From the last to the first: the page allocator hands out the page first that was freed
-        // last. So neighbours in a file become neighbours in memory, and a request has fewer
+        // Free the last folio first, because the page allocator hands out the most recently freed
+        // page first. So neighbours in a file become neighbours in memory, and a request has fewer
         // segments.
         for ((folio, place), refs) in gone.iter().rev().zip(&mut batch.folios).zip(&mut refs) {
-            // The page cache's references, and the word's.
+            // The references of the page cache, and the reference of the word.
             refs.write(folio.nr_pages().saturating_add(1) as u32);
             *place = folio.as_raw();
             unlock(folio);
@@ -660,7 +612,8 @@ impl DropBatch {
             for word in words.iter().filter(|word| folio_of(**word) == raw) {
                 // SAFETY: The batch owned the word, and no longer does. It holds each folio once,
                 // because a folio is locked once.
-                try_again(unsafe { Waiting::from_word(*word) });
+                let waiting = unsafe { Waiting::from_word(*word) };
+                waiting.into_iter().for_each(try_again);
             }
         }
         batch.nr = gone.len() as u8;
@@ -681,7 +634,8 @@ impl Drop for DropBatch {
     }
 }
 
-/// Has a folio that could not be dropped tried again, if it is still to be dropped and new enough.
+/// Puts a folio that could not be dropped back into a ring, unless it is no longer to be dropped or
+/// was tried for long enough.
 #[cold]
 fn try_again(mut waiting: Waiting) {
     if !waiting.folio.seen().may_go() || is_old(waiting.since, now()) {
@@ -691,7 +645,7 @@ fn try_again(mut waiting: Waiting) {
         waiting.since = now();
     }
     let off = local_interrupt_disable();
-    let result = OwnDropRing::this(&off).put_back(waiting);
+    let result = DropRing::change(&off, |ring| ring.put_back(waiting));
     // Interrupts are on again when the reference is dropped.
     drop(off);
     drop(result);

@@ -33,14 +33,8 @@ use crate::{
         AddressSpace,
         Inode, //
     },
-    sched::{
-        after,
-        until, //
-    },
-    time::{
-        msecs_to_jiffies,
-        Jiffies, //
-    },
+    sched::after,
+    time::Jiffies,
     types::NotThreadSafe,
     writeback::{
         kick::{
@@ -50,13 +44,11 @@ use crate::{
         },
         round::{
             self,
-            Next,
             Written, //
         }, //
     }, //
 };
 use core::{
-    mem::MaybeUninit,
     ops::Deref,
     ptr, //
 };
@@ -68,9 +60,6 @@ const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
 
 /// Work of the flusher has taken the inode from its list.
 const QUEUED: u32 = bindings::inode_state_flags_enum_I_SYNC_QUEUED;
-
-/// How many inodes of `b_dirty` are checked to find an inode's place.
-const PLACES: usize = 256;
 
 /// The context of a wb's flusher: its work item, which runs once at a time, and may sleep.
 ///
@@ -91,8 +80,8 @@ pub struct Due {
 }
 
 impl<'a> Flusher<'a> {
-    /// The flusher that runs in the current context. Beside `sync`, which is work for `sync()` or
-    /// the like, rounds leave the inodes of that work to it.
+    /// The flusher that runs in the current context. `sync` is the work for `sync()` or the like
+    /// that the flusher processes at the moment. Rounds skip the inodes that this work is to write.
     ///
     /// # Safety
     ///
@@ -115,21 +104,6 @@ impl<'a> Flusher<'a> {
         self.wb
     }
 
-    /// Runs `work` while the current task gathers requests before they go to their device.
-    ///
-    /// C counterpart: `blk_start_plug()` and `blk_finish_plug()`.
-    #[inline]
-    pub fn plugged<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        let mut plug = MaybeUninit::uninit();
-        // SAFETY: The plug is on the stack of the current task, is not moved, and is finished
-        // before it goes.
-        unsafe { bindings::blk_start_plug(plug.as_mut_ptr()) };
-        let done = work(self);
-        // SAFETY: Started above.
-        unsafe { bindings::blk_finish_plug(plug.as_mut_ptr()) };
-        done
-    }
-
     /// Ends a round that was to write `counted` pages.
     pub fn end_round(&self, counted: i64, mut round: round::Ended) {
         // SAFETY: The wb is live, and this is its flusher's context, without a lock.
@@ -141,18 +115,8 @@ impl<'a> Flusher<'a> {
         kick::ended(self.wb, counted, kick_at(background as u64), round);
     }
 
-    /// Has the flusher run again in `milliseconds` (if Some) or when periodic writeback is due,
-    /// whichever is earlier. Otherwise a round would delay periodic writeback: C restarts the
-    /// interval after each run.
-    pub fn run_again_within(&self, milliseconds: Option<u32>) {
-        let both = [milliseconds, self.periodic_in()];
-        if let Some(milliseconds) = both.into_iter().flatten().min() {
-            self.wb.run_within(milliseconds);
-        }
-    }
-
-    /// Whether inodes are dirty without dirty dropbehind pages, or queued by other work. May change
-    /// at any time.
+    /// Whether other lists than `b_dontcache` have inodes: dirty inodes without dirty dropbehind
+    /// pages, or inodes that other work has queued. May change at any time.
     pub fn has_others(&self) -> bool {
         [List::Io, List::MoreIo, List::Dirty]
             .into_iter()
@@ -164,25 +128,6 @@ impl<'a> Flusher<'a> {
     pub fn is_rescuer(&self) -> bool {
         // SAFETY: May be called in any context.
         unsafe { bindings::current_is_workqueue_rescuer() }
-    }
-
-    /// In how many milliseconds periodic writeback is due. None if nothing is dirty, or if no round
-    /// was served since the last periodic writeback.
-    fn periodic_in(&self) -> Option<u32> {
-        // SAFETY: The wb is live, and only its flusher writes this field.
-        let last = unsafe { (*self.wb.as_raw()).last_old_flush };
-        if !self.wb.was_served_after(last) || !self.wb.has_dirty_io() {
-            return None;
-        }
-        // SAFETY: The variable is one word, which may change at any time.
-        let interval = unsafe { (&raw const bindings::dirty_writeback_interval).read_volatile() };
-        if interval == 0 {
-            return None;
-        }
-        let milliseconds = interval.saturating_mul(10);
-        let next = last.wrapping_add(msecs_to_jiffies(milliseconds));
-        // If it is overdue, this is a rescuer, which does no periodic writeback.
-        Some(until(next).unwrap_or(milliseconds))
     }
 }
 
@@ -207,7 +152,6 @@ impl round::Flusher for Flusher<'_> {
             }),
             sync: self.sync,
             next: None,
-            first_sure: None,
         }
     }
 
@@ -219,7 +163,7 @@ impl round::Flusher for Flusher<'_> {
     #[inline]
     fn room(&mut self, first: bool) -> Result<i64, u32> {
         match self.wb.room() {
-            // Other work may be what keeps the device busy.
+            // Other work may keep the device busy for longer than a page may wait.
             Err(_) if first && self.wb.rested_ms() >= DELAY_MS.into() => Ok(if self.has_others() {
                 PORTION
             } else {
@@ -256,16 +200,15 @@ pub struct ListsGuard<'a>(Lists<'a>);
 /// # Invariants
 ///
 /// - The context is that of the flusher.
-/// - `next` and `first_sure` are None or links of inodes in lists of the wb, `first_sure` in
-///   `b_io`. The lock has been held since they were found.
+/// - `next` is None, or the link of an inode in a list of the wb whose lock has been held since it
+///   was found.
 pub struct FlusherLists<'a> {
     lists: ListsGuard<'a>,
     sync: Option<&'a Due>,
     next: Option<Candidate>,
-    first_sure: Option<Link>,
 }
 
-/// An inode that was looked at.
+/// The next inode for the round.
 #[derive(Clone, Copy)]
 struct Candidate {
     link: Link,
@@ -291,17 +234,17 @@ impl Drop for ListsGuard<'_> {
 }
 
 impl<'a> ListsGuard<'a> {
-    /// Locks the lists of the wb of `inode`, which keeps that wb meanwhile. None if the inode was
-    /// never dirtied.
+    /// Locks the lists of the wb of the inode of `mapping`, which keeps that wb meanwhile. None if
+    /// the inode was never dirtied.
     ///
-    /// Context: a task, outside of a section of the inode's wb.
+    /// Context: a task, without the lock of the page cache.
     ///
     /// C counterpart: `inode_to_wb_and_lock_list()`, for an inode with a wb.
     #[inline]
-    pub fn of_inode(inode: &'a Inode) -> Option<Self> {
-        inode.wb_section().wb()?;
+    pub fn of(mapping: &'a AddressSpace) -> Option<Self> {
+        mapping.lock_pages().wb()?;
         // SAFETY: The inode is live. It has a wb, and always will have one.
-        let wb = unsafe { bindings::wb_lock_list_of(inode.as_raw()) };
+        let wb = unsafe { bindings::wb_lock_list_of(mapping.host().as_raw()) };
         // INVARIANT: The function has taken the lock. While it is held the inode keeps the wb and
         // its reference on it.
         Some(Self(Lists {
@@ -328,8 +271,6 @@ enum To {
     Front(List),
     /// At the end of a list: the inode is the next.
     Back(List),
-    /// In front of this link.
-    Before(Link),
 }
 
 impl Link {
@@ -377,7 +318,8 @@ impl Lists<'_> {
         unsafe { (*self.wb.as_raw()).dontcache_portion != 0 }
     }
 
-    /// A round is about to write no more than `pages` of an inode at a time. Zero if it has ended.
+    /// Records that a round writes at most `pages` pages of an inode at a time. Zero records that
+    /// the round does not write.
     #[inline]
     fn set_portion(&self, pages: i64) {
         // SAFETY: As above.
@@ -434,7 +376,6 @@ impl Lists<'_> {
             match to {
                 To::Front(list) => bindings::list_move(link.0, self.wb.head(list)),
                 To::Back(list) => bindings::list_move_tail(link.0, self.wb.head(list)),
-                To::Before(place) => bindings::list_move_tail(link.0, place.0),
             }
         }
     }
@@ -460,29 +401,26 @@ impl Lists<'_> {
         listed.then_some(Link(link))
     }
 
-    /// Marks the inode as queued, or not queued, while it is moved.
+    /// Marks an inode as queued and moves it.
     #[inline]
-    fn set_queued(&self, link: Link, queued: bool) {
+    fn queue(&self, link: Link, to: To) {
         let raw = link.inode().as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists, and is held only here.
         unsafe {
             bindings::spin_lock(&raw mut (*raw).i_lock);
-            if queued {
-                bindings::inode_state_set(raw, QUEUED);
-            } else {
-                bindings::inode_state_clear(raw, QUEUED);
-            }
+            bindings::inode_state_set(raw, QUEUED);
             bindings::spin_unlock(&raw mut (*raw).i_lock);
         }
+        self.move_to(link, to);
     }
 
     /// Queues the inodes of `b_dontcache` dirtied before `dirtied_before`, for work that writes
     /// them. They go behind all queued inodes, and so are written first. Returns their number.
     ///
-    /// Work for one super block, as for `sync()`, takes only its inodes. Other work takes none if a
-    /// round is to come and an inode is queued: the round sets queued inodes aside, and the work
-    /// comes here again. Otherwise the work would only ever write the inode of a writer that is
-    /// faster than the device.
+    /// Work for one super block, as for `sync()`, takes only its inodes. Other work takes no inode
+    /// if a round is requested and `b_io` has inodes: the round sets these aside, and the work
+    /// calls this function again. Without this rule, the work would only ever write the inode of a
+    /// writer that is faster than the device.
     ///
     /// C counterpart: `move_expired_inodes()`, which stops at the first inode that is too new.
     pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
@@ -496,8 +434,7 @@ impl Lists<'_> {
         while let Some(link) = next {
             next = self.behind(List::Dontcache, link);
             if due.has(link.inode()) {
-                self.set_queued(link, true);
-                self.move_to(link, To::Back(List::Io));
+                self.queue(link, To::Back(List::Io));
                 moved += 1;
             }
         }
@@ -517,19 +454,13 @@ impl Lists<'_> {
         }
     }
 
-    /// Whether the inode of `mapping`, which gets into another list, belongs into `b_dontcache`,
-    /// where a round finds it. The caller holds the inode's lock.
-    pub fn keep(&self, mapping: &AddressSpace) -> bool {
-        mapping.keep_dontcache_listed()
-    }
-
     /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and the
     /// inode was in another list when the first of them came.
     ///
     /// An inode queued by other work stays queued, and only moves to the end that is written next.
     /// While a round writes from `b_io`, queued inodes wait in `b_more_io`. In `b_io` the round
-    /// would write the inode beside a sync and change its dirtied time: the sync would miss its old
-    /// pages.
+    /// would write the inode and change its dirtied time: a sync that has queued the inode would
+    /// miss its old pages.
     pub fn promote(&self, inode: &Inode) {
         let mapping = mapping_of(inode);
         let raw = inode.as_raw();
@@ -563,8 +494,8 @@ impl Lists<'_> {
 }
 
 impl Due {
-    /// `work`, which writes inodes dirtied before `dirtied_before`. None if it is not for one super
-    /// block, so that no task waits for it for long.
+    /// The inodes of `work`, which writes inodes dirtied before `dirtied_before`. None if the work
+    /// is not for one super block: no task waits for such work for long.
     ///
     /// # Safety
     ///
@@ -590,8 +521,9 @@ impl Due {
 }
 
 impl FlusherLists<'_> {
-    /// The next inode. Inodes of this kind that interrupted work has queued come before
-    /// `b_dontcache`. They are at the end of `b_more_io` after `park()`.
+    /// The next inode. An inode that may have dirty dropbehind folios, and that interrupted work
+    /// has queued, comes before the inodes of `b_dontcache`. Such inodes are at the end of
+    /// `b_more_io` after `park()`.
     #[inline]
     fn candidate(&self) -> Option<Candidate> {
         let interrupted = match self.sync {
@@ -608,13 +540,6 @@ impl FlusherLists<'_> {
             queued: false,
         })
     }
-
-    /// Marks an inode as queued and moves it.
-    #[inline]
-    fn queue(&mut self, link: Link, to: To) {
-        self.lists.set_queued(link, true);
-        self.lists.move_to(link, to);
-    }
 }
 
 impl round::Lists for FlusherLists<'_> {
@@ -624,68 +549,36 @@ impl round::Lists for FlusherLists<'_> {
     }
 
     #[inline]
-    fn next(&mut self, looks: usize) -> Option<Next> {
+    fn next_is_ours(&mut self, looks: usize) -> Option<bool> {
         self.next = self.candidate();
         let link = self.next?.link;
         let inode = link.inode();
-        if self.sync.is_some_and(|sync| sync.has(inode)) {
-            return Some(Next::OfSync);
-        }
-        Some(Next::Ours(
-            mapping_of(inode).look_for_dontcache_dirty(looks),
-        ))
+        let is_of_sync = self.sync.is_some_and(|sync| sync.has(inode));
+        Some(!is_of_sync && mapping_of(inode).look_for_dontcache_dirty(looks))
     }
 
     #[inline]
-    fn queue_next(&mut self, sure: bool) {
-        let Some(Candidate { link, .. }) = self.next.take() else {
-            return;
-        };
-        if !sure {
-            return self.queue(link, To::Front(List::Io));
+    fn queue_next(&mut self) {
+        if let Some(Candidate { link, .. }) = self.next.take() {
+            self.lists.queue(link, To::Front(List::Io));
         }
-        let place = self.first_sure.replace(link);
-        self.queue(link, place.map_or(To::Back(List::Io), To::Before));
     }
 
-    fn release_next(&mut self) {
-        // An inode that other work has queued stays queued.
-        let Some(Candidate {
+    #[inline]
+    fn leave_next(&mut self) {
+        // An inode that other work has queued stays where it is.
+        if let Some(Candidate {
             link,
             queued: false,
         }) = self.next.take()
-        else {
-            return;
-        };
-        let dirtied = dirtied_when(link.inode());
-        let mut place = self.lists.first(List::Dirty);
-        for _ in 0..PLACES {
-            let to = match place {
-                Some(newer) if after(dirtied_when(newer.inode()), dirtied) => {
-                    place = self.lists.behind(List::Dirty, newer);
-                    continue;
-                }
-                Some(older) => To::Before(older),
-                None => To::Back(List::Dirty),
-            };
-            self.lists.set_queued(link, false);
-            return self.lists.move_to(link, to);
-        }
-        // Search cut short: queue the inode for the next work. Early is better than late.
-        self.queue(link, To::Front(List::MoreIo));
-    }
-
-    #[inline]
-    fn hand_over_next(&mut self) {
-        if let Some(Candidate { link, .. }) = self.next.take() {
-            self.queue(link, To::Front(List::MoreIo));
+        {
+            self.lists.queue(link, To::Front(List::MoreIo));
         }
     }
 
     #[inline]
     fn write(&mut self, pages: i64, portion: i64) -> Written {
         self.next = None;
-        self.first_sure = None;
         let mut left = pages as c_long;
         let lists = &*self.lists;
         lists.set_portion(portion);
@@ -703,7 +596,6 @@ impl round::Lists for FlusherLists<'_> {
     #[inline]
     fn unqueue(&mut self) {
         self.next = None;
-        self.first_sure = None;
         self.lists.move_all(List::Io, List::Dontcache);
     }
 }

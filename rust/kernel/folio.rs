@@ -44,6 +44,7 @@ const UPTODATE: usize = 1 << bindings::pageflags_PG_uptodate;
 const DIRTY: usize = 1 << bindings::pageflags_PG_dirty;
 const WRITEBACK: usize = 1 << bindings::pageflags_PG_writeback;
 const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
+const REFERENCED: usize = 1 << bindings::pageflags_PG_referenced;
 
 /// The flags of a folio at one moment.
 #[derive(Clone, Copy)]
@@ -77,6 +78,12 @@ impl FolioFlags {
     #[inline(always)]
     pub fn dropbehind(self) -> bool {
         self.has(DROPBEHIND)
+    }
+
+    /// The folio was used and may be used again soon (`PG_referenced`).
+    #[inline(always)]
+    pub fn referenced(self) -> bool {
+        self.has(REFERENCED)
     }
 }
 
@@ -191,7 +198,7 @@ impl Folio {
         mapping == pages.mapping().as_raw()
     }
 
-    /// Whether an address space maps the folio. A locked folio that is not mapped stays so.
+    /// Whether an address space maps the folio. A locked folio that is not mapped stays unmapped.
     ///
     /// C counterpart: `folio_mapped()`.
     #[inline(always)]

@@ -53,7 +53,7 @@ impl PerCpuCounter {
     /// Context: any.
     ///
     /// C counterpart: `percpu_counter_read()`.
-    #[inline(always)]
+    #[inline]
     pub fn read(&self) -> i64 {
         // SAFETY: The counter is live by the type invariants. The count is written under its lock,
         // in one word.

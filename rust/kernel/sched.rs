@@ -11,12 +11,13 @@ use crate::{
 };
 
 /// Whether the current context is a task with interrupts on that may be preempted. Without
-/// `CONFIG_PREEMPT_COUNT` the kernel does not know the last.
+/// `CONFIG_PREEMPT_COUNT` the kernel does not know whether the task may be preempted: then only the
+/// other conditions are checked.
 ///
 /// Context: any.
 ///
 /// C counterpart: `preemptible()`.
-#[inline(always)]
+#[inline]
 pub fn is_preemptible() -> bool {
     // SAFETY: May be called in any context.
     unsafe { bindings::task_is_preemptible() }
@@ -27,7 +28,7 @@ pub fn is_preemptible() -> bool {
 /// Context: a task that may sleep.
 ///
 /// C counterpart: `cond_resched()`.
-#[inline(always)]
+#[inline]
 pub fn cond_resched() {
     // SAFETY: May be called where sleeping is allowed; elsewhere C warns.
     unsafe { bindings::cond_resched() };
@@ -36,18 +37,25 @@ pub fn cond_resched() {
 /// Ticks since boot. They wrap.
 ///
 /// C counterpart: `jiffies`.
-#[inline(always)]
+#[inline]
 pub fn jiffies() -> Jiffies {
     // SAFETY: C declares the variable volatile, because it changes at any time. It is one word.
     unsafe { (&raw const bindings::jiffies).read_volatile() }
 }
 
-/// Whether `a` is later than `b`. They may be half of the clock's range apart.
+/// Whether `a` is later than `b`. The two times may be up to half of the clock's range apart.
 ///
 /// C counterpart: `time_after(a, b)`.
 #[inline]
 pub fn after(a: Jiffies, b: Jiffies) -> bool {
     (b.wrapping_sub(a) as isize) < 0
+}
+
+/// So many ticks in milliseconds, rounded down.
+#[inline]
+pub fn to_ms(ticks: Jiffies) -> u64 {
+    // SAFETY: The conversion has no requirements.
+    unsafe { bindings::jiffies64_to_msecs(ticks as u64) }
 }
 
 /// Milliseconds until `then`. None if `then` is past.
@@ -57,7 +65,5 @@ pub fn until(then: Jiffies) -> Option<u32> {
     if left as isize <= 0 {
         return None;
     }
-    // SAFETY: The conversion has no requirements. It rounds down.
-    let milliseconds = unsafe { bindings::jiffies64_to_msecs(left as u64) };
-    Some(u32::try_from(milliseconds).unwrap_or(u32::MAX).max(1))
+    Some(u32::try_from(to_ms(left)).unwrap_or(u32::MAX).max(1))
 }

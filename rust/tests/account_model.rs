@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interleavings of those who dirty, clean, cancel and claim a folio and of the switch of its inode to
-//! another wb: each wb's counter ends as the folio's flags demand. Run with
-//! `RUSTFLAGS="--cfg loom"`.
+//! Interleavings of contexts that dirty, clean, cancel or claim (clear dropbehind) a folio, and of
+//! the switch of its inode to another wb. In the end, each wb's counter must match the folio's
+//! flags. Run with `RUSTFLAGS="--cfg loom"`.
 //!
-//! The C's protocol is tried beside ours, and the model has to find its races, as it has to find
-//! what each mutant breaks of ours.
+//! The model also runs the protocol of the C core, and mutants of our protocol. It has to find the
+//! races of the C core, and the fault of each mutant.
 //!
-//! All interleavings of two actors are tried, and those of three that preempt at most three times.
-//! With `LOOM_MAX_PREEMPTIONS=100` the others are tried as well, for up to an hour.
+//! The model tries all interleavings of two actors, and the interleavings of three actors with at
+//! most three preemptions. With `LOOM_MAX_PREEMPTIONS=100` it tries all interleavings of three
+//! actors, for up to an hour.
 
 #![cfg(loom)]
 
@@ -20,37 +21,47 @@ use writeback::account::{change, Flags};
 const DIRTY: u8 = 1;
 const DROPBEHIND: u8 = 2;
 
-/// Who counts, and when.
+/// Which context counts, and when.
 #[derive(Clone, Copy, PartialEq)]
 enum Protocol {
     Ours,
-    /// Who has changed a flag counts by what it sees of the other one.
+    /// A context that has changed one flag reads the other flag afterwards, and counts by both.
     C,
     /// A dropbehind folio is made dirty first, and accounted under the lock.
     DirtyBeforeLock,
-    /// A cleaner looks at dropbehind after it has taken dirty.
+    /// A cleaner reads dropbehind after it has cleared dirty.
     LookAfterCleaning,
-    /// ... or before.
+    /// A cleaner reads dropbehind before it clears dirty.
     LookBeforeCleaning,
     /// Dirty data is cancelled without the lock.
     CancelWithoutLock,
     /// A claimer does not take the lock.
     ClaimWithoutLock,
-    /// A claimer looks whether the folio is dirty, and takes dropbehind afterwards.
+    /// A claimer reads dirty, and clears dropbehind afterwards.
     ClaimInTwoSteps,
-    /// The switch does not wait for the sections that are under way.
+    /// A marker does not lock the folio.
+    MarkWithoutFolio,
+    /// A marker does not take the lock of the page cache.
+    MarkWithoutLock,
+    /// The switch does not wait for sections that began before its announcement.
     SwitchWithoutWait,
 }
 
-/// What the actors find: a dropbehind folio of the first wb.
+/// The state of the folio at the beginning. The folio belongs to the first wb. It is dropbehind,
+/// unless the state says otherwise.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
     Clean,
-    /// Its dirty data was cancelled, which leaves the tag.
+    /// The folio's dirty data was cancelled, which leaves the dirty tag set.
     CleanTagged,
     Dirty,
-    /// The same, and then moved in memory, which nobody can see happen: C forgets dropbehind.
+    /// The folio is dirty and was migrated. No other context sees the migration itself. C loses
+    /// dropbehind.
     Moved,
+    /// Clean and not dropbehind.
+    Plain,
+    /// Dirty and not dropbehind.
+    PlainDirty,
 }
 
 use Protocol::*;
@@ -63,18 +74,22 @@ const DIRTIER: Actor = Model::dirty;
 const CLEANER: Actor = Model::clean;
 const CANCELLER: Actor = Model::cancel;
 const CLAIMER: Actor = Model::claim;
+const MARKER: Actor = Model::mark;
 const SWITCH: Actor = Model::switch;
+const WRITER: Actor = Model::write;
 
 struct Model {
     protocol: Protocol,
     flags: AtomicU8,
+    /// The lock of the folio.
+    folio: Mutex<()>,
     /// The lock of the page cache, and its dirty tag for the folio.
     i_pages: Mutex<bool>,
     /// The wb of the inode: changes under the lock of the page cache.
     wb: AtomicUsize,
     /// A switch to another wb is announced.
     switching: AtomicBool,
-    /// One for each actor that has sections: held during RCU's.
+    /// One lock for each actor that has wb sections: it is held during the RCU read-side section.
     rcu: [Mutex<()>; 2],
 }
 
@@ -95,18 +110,18 @@ fn flags(word: u8) -> Flags {
 impl Model {
     fn new(protocol: Protocol, start: Start) -> Self {
         let (dirty, tagged) = match start {
-            Clean => (0, false),
+            Clean | Plain => (0, false),
             CleanTagged => (0, true),
-            Dirty | Moved => (DIRTY, true),
+            Dirty | Moved | PlainDirty => (DIRTY, true),
         };
-        let dropbehind = if (protocol, start) == (C, Moved) {
-            0
-        } else {
-            DROPBEHIND
+        let dropbehind = match (protocol, start) {
+            (C, Moved) | (_, Plain | PlainDirty) => 0,
+            _ => DROPBEHIND,
         };
         Self {
             protocol,
             flags: AtomicU8::new(dropbehind | dirty),
+            folio: Mutex::new(()),
             i_pages: Mutex::new(tagged),
             wb: AtomicUsize::new(0),
             switching: AtomicBool::new(false),
@@ -134,8 +149,9 @@ impl Model {
         changes
     }
 
-    /// The wb stays the inode's: nobody switches without having waited, or without the lock. Hands in
-    /// whether the section holds that.
+    /// A wb section. The inode keeps its wb, because a switch waits for sections that began before
+    /// its announcement, and other sections hold the lock. Passes to `change` whether the section
+    /// holds the lock.
     fn section(&self, rcu: usize, change: impl FnOnce(bool) -> i64) -> Change {
         let _rcu = self.rcu[rcu].lock().unwrap();
         let announced = self.switching.load(Ordering::Acquire);
@@ -143,7 +159,8 @@ impl Model {
         self.on_wb(change(announced))
     }
 
-    /// Without the folio's lock, as `mark_buffer_dirty()`, or as a dirty pte that is unmapped.
+    /// Dirties the folio without its lock, as `mark_buffer_dirty()` and the unmapping of a dirty
+    /// pte do.
     fn dirty(&self) -> Change {
         if matches!(self.protocol, C | DirtyBeforeLock) || !self.has(DROPBEHIND) {
             if self.test_set_dirty() {
@@ -163,8 +180,27 @@ impl Model {
         counted
     }
 
-    /// For I/O, whose beginning takes the tag. The lock of the folio allows one at a time.
+    /// Dirties the folio under its lock, as a write does.
+    fn write(&self) -> Change {
+        let _folio = self.folio.lock().unwrap();
+        self.dirty()
+    }
+
+    /// Sets dropbehind.
+    fn mark(&self) -> Change {
+        let locks = self.protocol != MarkWithoutFolio;
+        let _folio = locks.then(|| self.folio.lock().unwrap());
+        let locks = self.protocol != MarkWithoutLock;
+        let _lock = locks.then(|| self.i_pages.lock().unwrap());
+        let before = flags(full_barrier(|| {
+            self.flags.fetch_or(DROPBEHIND, Ordering::AcqRel)
+        }));
+        self.on_wb(change(before, before.marked()))
+    }
+
+    /// Cleans the folio for I/O, under its lock. The start of the I/O clears the tag.
     fn clean(&self) -> Change {
+        let _folio = self.folio.lock().unwrap();
         let change = self.section(0, |_| match self.protocol {
             C | LookAfterCleaning => {
                 -i64::from(self.fetch_clear(DIRTY).dirty && self.has(DROPBEHIND))
@@ -180,7 +216,7 @@ impl Model {
         change
     }
 
-    /// Leaves the tag. The look at dropbehind is the C's, and comes late.
+    /// Cancels dirty data, and leaves the tag. As in C, dropbehind is read after dirty is cleared.
     fn cancel(&self) -> Change {
         self.section(0, |locked| {
             let locks = !locked && !matches!(self.protocol, C | CancelWithoutLock);
@@ -216,10 +252,11 @@ impl Model {
         }
     }
 
-    /// Looks at what is tagged only.
+    /// Switches the inode to the other wb. The switch moves the counted pages of tagged folios
+    /// only.
     fn switch(&self) -> Change {
         self.switching.store(true, Ordering::Relaxed);
-        // Who begins a section after this sees the announcement.
+        // A section that begins after this sees the announcement.
         if self.protocol != SwitchWithoutWait {
             for section in &self.rcu {
                 drop(section.lock().unwrap());
@@ -286,6 +323,9 @@ right! {
     ours_cancelled: Ours, [Clean, Dirty], [CANCELLER, DIRTIER, CLAIMER];
     ours_cancelled_and_switched: Ours, [Dirty], [CANCELLER, CLAIMER, SWITCH];
     ours_after_a_move: Ours, [Moved], [CLEANER, SWITCH];
+    ours_marked_and_written: Ours, [Plain, PlainDirty, Clean], [MARKER, WRITER, CLAIMER];
+    ours_marked_and_cleaned: Ours, [PlainDirty, Dirty], [MARKER, CLEANER, CLAIMER];
+    ours_marked_and_switched: Ours, [Plain, PlainDirty], [MARKER, WRITER, SWITCH];
     c_dirtying_against_cleaning: C, [Clean, CleanTagged, Dirty], [CLEANER, DIRTIER];
     c_switch_against_cleaning: C, [Dirty], [CLEANER, SWITCH];
     c_switch_against_dirtying_what_is_untagged: C, [Clean], [DIRTIER, SWITCH];
@@ -306,5 +346,7 @@ wrong! {
     a_cancelling_without_the_lock_is_caught: CancelWithoutLock, Dirty, [CANCELLER, CLAIMER];
     a_claim_without_the_lock_is_caught: ClaimWithoutLock, Clean, [DIRTIER, CLAIMER];
     a_claim_in_two_steps_is_caught: ClaimInTwoSteps, Dirty, [CLEANER, CLAIMER];
+    a_mark_without_the_folio_is_caught: MarkWithoutFolio, Plain, [MARKER, WRITER];
+    a_mark_without_the_lock_is_caught: MarkWithoutLock, PlainDirty, [MARKER, SWITCH];
     a_switch_that_does_not_wait_is_caught: SwitchWithoutWait, Dirty, [CLEANER, SWITCH];
 }

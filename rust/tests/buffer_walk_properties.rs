@@ -20,7 +20,7 @@ struct State {
     unwritten: bool,
 }
 
-/// What is done to a buffer or for it, in order.
+/// An operation on a buffer, or a call to the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Did {
     FoundNew,
@@ -137,7 +137,8 @@ impl FileSystem<At<'_>> for Folio {
     }
 }
 
-/// Visits every block, and asks of each whether it is in the range, as the C does.
+/// Visits every block, and computes whether the block is in the range and partial, as the C code
+/// does.
 fn every_block(range: &BlockRange) -> impl Iterator<Item = (usize, bool, bool)> + '_ {
     (0..range.blocks()).map(|block| {
         let bytes = range.bytes(block);
@@ -147,7 +148,7 @@ fn every_block(range: &BlockRange) -> impl Iterator<Item = (usize, bool, bool)> 
     })
 }
 
-/// The walk before a write, of every block and with nothing left out.
+/// The walk before a write. Visits every block.
 fn model_begin(folio: &Folio, range: &BlockRange, uptodate: bool) -> Result<(), Failure> {
     let (mut result, mut reads) = (Ok(()), Vec::new());
     for (block, inside, partial) in every_block(range) {
@@ -193,7 +194,8 @@ fn model_begin(folio: &Folio, range: &BlockRange, uptodate: bool) -> Result<(), 
     result
 }
 
-/// The walk after a write, of every block. A folio that was up to date keeps what is outside.
+/// The walk after a write. Visits every block. In a folio that was up to date, buffers outside the
+/// range are not changed.
 fn model_commit(folio: &Folio, range: &BlockRange, uptodate: bool) -> bool {
     let mut complete = true;
     for (block, inside, _) in every_block(range) {
@@ -243,7 +245,7 @@ fn folio() -> impl Strategy<Value = (Folio, u32)> {
     })
 }
 
-/// Bytes of the folio: often whole blocks, and often all of it.
+/// A range of bytes: often whole blocks, and often the whole folio.
 fn range_of(folio: &Folio, block_bits: u32, bytes: (u8, usize, usize)) -> BlockRange {
     let size = folio.states.len() << block_bits;
     let (from, to) = match bytes {
@@ -271,7 +273,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn before_a_write((folio, block_bits) in folio(), bytes in bytes(), uptodate: bool) {
+    fn begin_matches_the_model((folio, block_bits) in folio(), bytes in bytes(), uptodate: bool) {
         let (twin, range) = (folio.clone(), range_of(&folio, block_bits, bytes));
         let ready = is_ready(&&folio, &range);
         prop_assert!(folio.did.borrow().is_empty());
@@ -279,12 +281,12 @@ proptest! {
         prop_assert_eq!(&result, &model_begin(&twin, &range, uptodate));
         prop_assert_eq!(&folio.states, &twin.states);
         prop_assert_eq!(&folio.did, &twin.did);
-        // Who finds the range ready need not begin.
+        // If the range is ready, `begin()` has nothing to do.
         prop_assert!(!ready || (result.is_ok() && folio.did.borrow().is_empty()));
     }
 
     #[test]
-    fn after_a_write((folio, block_bits) in folio(), bytes in bytes(), uptodate: bool) {
+    fn commit_matches_the_model((folio, block_bits) in folio(), bytes in bytes(), uptodate: bool) {
         let (twin, range) = (folio.clone(), range_of(&folio, block_bits, bytes));
         let complete = commit(&&folio, &range, uptodate);
         prop_assert_eq!(complete, model_commit(&twin, &range, uptodate));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of writers, of pages that come from another wb, of an inode that gets into the
-//! flusher's lists, and of the flusher and its round: no page that was dirtied before a kick, or that
-//! came, is missed by the rounds that follow. Run with `RUSTFLAGS="--cfg loom"`.
+//! Every interleaving of writers, of pages that move here from another wb, of an inode that is put
+//! into the flusher's lists, and of the flusher and its round. The rounds that follow must not miss
+//! a page that was dirtied before a kick, or a page that has moved here. Run with `RUSTFLAGS="--cfg
+//! loom"`.
 //!
-//! Each mutant breaks one order that the protocol depends on; the model has to find it.
+//! Each mutant breaks one order that the protocol depends on. The model has to find the fault of
+//! each mutant.
 
 #![cfg(loom)]
 
@@ -12,29 +14,30 @@ use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use writeback::kick::{ask, consume, ended, rest, Wb};
-use writeback::round::{portion, round, Flusher, Has, Lists, Next, Purpose, Written};
+use writeback::round::{portion, round, Flusher, Lists, Purpose, Written};
 
 const WRITERS: usize = 2;
 
-/// Which order of the protocol is left out.
+/// Which order of the protocol is broken.
 #[derive(Clone, Copy, PartialEq)]
 enum Mutant {
     Right,
     /// The flusher reads the sum and takes the request afterwards.
     ClearAfterSum,
-    /// The writer looks at the bit without having ordered its counting before.
+    /// The writer does not order its counting before its look at the bit.
     NoBarrier,
-    /// Who finds it noted that pages are left orders nothing.
+    /// A context that finds the left bit set executes no barrier.
     NoBarrierIfNoted,
-    /// The writer asks the wb alone whether anything is dirty.
+    /// The writer checks only the wb for dirty inodes, and not the pages of its inode.
     NoLookAtPages,
-    /// A flusher that finds no inode rests, whatever was counted.
+    /// A flusher that finds no inode rests, even if pages are counted.
     RestsWithoutInodes,
-    /// A writer does not look whether the flusher finds its inode.
+    /// A writer does not list its inode.
     NoListing,
-    /// Who has looked in vain forgets the inode without the lock under which pages get dirty.
+    /// A search without result clears the flags of the inode without the lock under which pages
+    /// become dirty.
     ForgetsWithoutLock,
-    /// The flusher forgets the inode before it looks at it.
+    /// The flusher clears the flags of the inode before it searches its pages.
     ForgetsBeforeLooking,
 }
 
@@ -51,26 +54,26 @@ enum Place {
 
 struct Model {
     mutant: Mutant,
-    /// Writers ask for a round in a while, and do not kick.
+    /// Writers request a round after the delay, and do not kick.
     asks: bool,
     pending: AtomicBool,
     left: AtomicBool,
-    /// The lock of the lists, and what is in them.
+    /// The lock of the lists, and the place of the inode in them.
     place: Mutex<Place>,
     /// The lock of the page cache, and how many of its pages are dirty and dropbehind.
     pages: Mutex<i64>,
-    /// It may have such pages.
+    /// The inode may have dirty dropbehind pages.
     dirty: AtomicBool,
-    /// The flusher finds them.
+    /// The flusher finds these pages.
     listed: AtomicBool,
-    /// Dirtied pages, one counter a writer, as the kernel has one a CPU.
+    /// Dirtied pages, with one counter for each writer, as the kernel has a counter for each CPU.
     dirtied: [AtomicI64; WRITERS],
     /// Pages that a round of the flusher covered.
     written: AtomicI64,
     wakeups: AtomicUsize,
 }
 
-/// A read-modify-write that is a full barrier, as those of the kernel are.
+/// A read-modify-write that is a full barrier, as in the kernel.
 fn swap(bit: &AtomicBool, value: bool) -> bool {
     fence(Ordering::SeqCst);
     let was = bit.swap(value, Ordering::AcqRel);
@@ -105,7 +108,8 @@ impl Wb for Model {
         self.dontcache_dirty()
     }
 
-    /// One page is few where writers ask for a round in a while, and many otherwise.
+    /// One page is below the threshold if writers request a round after the delay, and reaches it
+    /// otherwise.
     fn kick_at(&self) -> i64 {
         if self.asks {
             i64::MAX
@@ -124,7 +128,7 @@ impl Wb for Model {
         swap(&self.left, true)
     }
 
-    /// The flusher runs when it is due: there is no other time.
+    /// The model has no clock: left pages are always due.
     fn set_due_in(&self, _milliseconds: u32) {}
 
     fn due_in(&self) -> Option<u32> {
@@ -190,28 +194,24 @@ impl Locked<'_> {
 impl Lists for Locked<'_> {
     fn park(&mut self) {}
 
-    fn next(&mut self, _looks: usize) -> Option<Next> {
-        (*self.place() == Place::Dontcache).then(|| Next::Ours(self.model.look()))
+    fn next_is_ours(&mut self, _looks: usize) -> Option<bool> {
+        (*self.place() == Place::Dontcache).then(|| self.model.look())
     }
 
-    fn queue_next(&mut self, _sure: bool) {
+    fn queue_next(&mut self) {
         *self.place() = Place::Queued;
     }
 
-    fn release_next(&mut self) {
+    fn leave_next(&mut self) {
         *self.place() = Place::Ordinary;
     }
 
-    fn hand_over_next(&mut self) {
-        unreachable!()
-    }
-
-    /// All pages that are dirty when it comes to them.
+    /// Writes all pages that are dirty when the write reaches the inode.
     fn write(&mut self, _: i64, _: i64) -> Written {
         drop(self.place.take());
         let written = self.model.clean();
         self.place = Some(self.model.place.lock().unwrap());
-        let keeps = self.model.look() != Has::Nothing;
+        let keeps = self.model.look();
         *self.place() = if keeps {
             self.model.listed.store(true, Ordering::Relaxed);
             Place::Dontcache
@@ -241,7 +241,7 @@ impl Model {
             left: AtomicBool::new(false),
             place: Mutex::new(place),
             pages: Mutex::new(0),
-            // From a page that has been cleaned since.
+            // The flags may be set because of a page that has been cleaned since.
             dirty: AtomicBool::new(place == Place::Dontcache),
             listed: AtomicBool::new(place == Place::Dontcache),
             dirtied: [const { () }; WRITERS].map(|()| AtomicI64::new(0)),
@@ -255,9 +255,10 @@ impl Model {
         self.wakeups.swap(0, Ordering::AcqRel)
     }
 
-    fn look(&self) -> Has {
+    /// Whether there are dirty dropbehind pages.
+    fn look(&self) -> bool {
         if !self.dirty.load(Ordering::Relaxed) {
-            return Has::Nothing;
+            return false;
         }
         let forget = || {
             self.dirty.store(false, Ordering::Relaxed);
@@ -268,13 +269,13 @@ impl Model {
         }
         let pages = self.pages.lock().unwrap();
         if *pages > 0 {
-            return Has::Dropbehind;
+            return true;
         }
         if self.mutant == ForgetsWithoutLock {
             drop(pages);
         }
         forget();
-        Has::Nothing
+        false
     }
 
     fn dirty_one_page(&self, cpu: usize) {
@@ -290,7 +291,7 @@ impl Model {
         pages
     }
 
-    /// As the kernel's edge does it.
+    /// Lists the inode as `ask_for_round()` in `fs/dontcache_kick.rs` does.
     fn list(&self) {
         let unlisted =
             || self.dirty.load(Ordering::Relaxed) && !self.listed.load(Ordering::Relaxed);
@@ -309,28 +310,29 @@ impl Model {
     fn write_one_page(&self, cpu: usize) {
         self.dirty_one_page(cpu);
         self.list();
-        // The page that was just dirtied, by the same thread.
+        // The inode has the page that this thread has just dirtied.
         let has_dirty_pages = || self.mutant != NoLookAtPages;
         if ask(self, has_dirty_pages).is_some() {
             self.wakeups.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// Who moves an inode here puts it into the right list, and wakes the flusher.
+    /// A context that moves an inode to this wb puts it into the right list. The caller wakes the
+    /// flusher.
     fn one_page_comes(&self, cpu: usize) {
         self.dirty_one_page(cpu);
         *self.place.lock().unwrap() = Place::Dontcache;
         self.test_and_set_left();
     }
 
-    /// Who has dirtied the inode puts it into a list.
+    /// The context that has dirtied the inode puts it into a list.
     fn put_into_a_list(&self) {
         let mut place = self.place.lock().unwrap();
-        *place = if self.look() == Has::Nothing {
-            Place::Ordinary
-        } else {
+        *place = if self.look() {
             self.listed.store(true, Ordering::Relaxed);
             Place::Dontcache
+        } else {
+            Place::Ordinary
         };
     }
 
@@ -342,7 +344,7 @@ impl Model {
         self.test_and_clear_pending().then_some(pages)
     }
 
-    /// The flusher runs, and has itself woken if it has to run again.
+    /// The flusher runs, and queues itself if it has to run again.
     fn flusher_runs(model: &Arc<Self>) {
         if let Some(budget) = model.consumed() {
             let written = round(&mut Running(model.clone()), budget, Purpose::Alone);
@@ -355,7 +357,7 @@ impl Model {
         }
     }
 
-    /// Once the flusher has run as often as it was woken.
+    /// Checks the state after the flusher has run for all wake-ups.
     fn check_at_rest(model: &Arc<Self>, message: &str) {
         let mut runs = 0;
         while model.take_wakeups() > 0 && runs < 4 {
@@ -368,7 +370,7 @@ impl Model {
     }
 }
 
-/// Writers, and a round that a request from before the model began has already woken.
+/// Writers, and a flusher that runs for an earlier request.
 fn check(mutant: Mutant, place: Place, writers: usize) {
     check_writers(mutant, place, writers, false);
 }
@@ -396,8 +398,8 @@ fn check_writers(mutant: Mutant, place: Place, writers: usize, asks: bool) {
     });
 }
 
-/// Pages come while others are left and somebody writes. Whoever has moved their inode wakes the
-/// flusher, which does not rest in between: it looks between two portions of other work.
+/// Pages move here while other pages are left and the flusher runs. The flusher does not rest in
+/// between, because it looks for requests between two portions of other work.
 fn check_coming(mutant: Mutant) {
     loom::model(move || {
         let model = Arc::new(Model::new(mutant, Place::Ordinary));
@@ -417,8 +419,8 @@ fn check_coming(mutant: Mutant) {
     });
 }
 
-/// Somebody has dirtied the inode, which is not in a list yet, when a writer finds it dirty and
-/// leaves the rest to him.
+/// Another context has dirtied the inode and has not yet put it into a list. A writer finds the
+/// inode dirty, so it leaves the listing to that context.
 fn check_unlisted(mutant: Mutant) {
     loom::model(move || {
         let model = Arc::new(Model::new(mutant, Place::Nowhere));
@@ -482,7 +484,8 @@ fn check_two_writers(asks: bool) {
     });
 }
 
-/// The counting alone, as it is between two rounds: the lists order too much to see it.
+/// Only the counting, as between two rounds. With the lists, their locks would order the accesses,
+/// and hide a missing barrier.
 fn check_counting(mutant: Mutant, asks: bool) {
     loom::model(move || {
         let model = Arc::new(Model::new(mutant, Place::Ordinary));

@@ -1,38 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rounds over random inodes, beside random work: nobody starves, nobody's inodes are touched, and a
-//! round costs what it writes.
+//! Rounds over random inodes, beside random work. No inode starves, the inodes of other work are
+//! not touched, and the cost of a round depends on what it writes.
 
 #![cfg(not(loom))]
 
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::round::{
-    portion, round, turn, Device, During, Flusher, Has, Lists, Next, Purpose, Written, FRUITLESS,
-    INODES, LOOKS,
+    portion, round, turn, Device, During, Flusher, Lists, Purpose, Written, FRUITLESS, INODES,
+    LOOKS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
 struct Inode {
     id: usize,
     dropbehind: i64,
-    /// Ordinary dirty pages, which lie in front of the others.
+    /// Ordinary dirty pages, which lie before the dropbehind pages in the file.
     ordinary: i64,
-    /// Somebody else writes it.
+    /// Another task writes the inode.
     busy: bool,
-    dirtied: u64,
     of_sync: bool,
 }
 
 impl Inode {
-    fn has(&self, looks: usize) -> Has {
-        if self.ordinary >= looks as i64 {
-            Has::Maybe
-        } else if self.dropbehind > 0 {
-            Has::Dropbehind
-        } else {
-            Has::Nothing
-        }
+    fn is_ours(&self, looks: usize) -> bool {
+        !self.of_sync && (self.ordinary >= looks as i64 || self.dropbehind > 0)
     }
 }
 
@@ -43,21 +36,20 @@ struct Wb {
     dirty: VecDeque<Inode>,
     io: VecDeque<Inode>,
     more_io: VecDeque<Inode>,
-    sure: usize,
     works: usize,
-    /// What the model has seen.
+    /// The inodes that were written, in order.
     written: Vec<usize>,
     looks: usize,
     longest_hold: usize,
     largest_write: i64,
     writes: usize,
-    /// In which write somebody queues work.
+    /// The number of the write during which a work item is queued.
     work_comes: Option<usize>,
-    /// After so many writes the device has enough to do.
+    /// The number of writes after which the device has enough to do.
     busy_from: Option<usize>,
-    /// Pages that the device has room for, if not for a portion.
+    /// The pages that the device has room for. A whole portion if none.
     room: Option<i64>,
-    /// So many pages come to each inode while it is written.
+    /// The number of pages that are dirtied in an inode while it is written.
     comes: i64,
 }
 
@@ -90,51 +82,29 @@ const BUSY_FOR: u32 = 30;
 
 impl Lists for &mut Wb {
     fn park(&mut self) {
-        assert_eq!(self.sure, 0);
         self.more_io.extend(self.io.drain(..));
     }
 
-    fn next(&mut self, looks: usize) -> Option<Next> {
-        let next = self.dontcache.back()?.clone();
+    fn next_is_ours(&mut self, looks: usize) -> Option<bool> {
+        let ours = self.dontcache.back()?.is_ours(looks);
         self.looks += looks;
         self.longest_hold = self.longest_hold.max(self.looks);
-        Some(if next.of_sync {
-            Next::OfSync
-        } else {
-            Next::Ours(next.has(looks))
-        })
+        Some(ours)
     }
 
-    fn queue_next(&mut self, sure: bool) {
+    fn queue_next(&mut self) {
         let inode = self.dontcache.pop_back().unwrap();
         assert!(!inode.of_sync, "taken from a sync");
-        if sure {
-            let place = self.io.len() - self.sure;
-            self.io.insert(place, inode);
-            self.sure += 1;
-        } else {
-            self.io.push_front(inode);
-        }
+        self.io.push_front(inode);
     }
 
-    fn release_next(&mut self) {
-        let inode = self.dontcache.pop_back().unwrap();
-        let newer = self
-            .dirty
-            .iter()
-            .position(|other| other.dirtied <= inode.dirtied);
-        let place = newer.unwrap_or(self.dirty.len());
-        self.dirty.insert(place, inode);
-    }
-
-    fn hand_over_next(&mut self) {
+    fn leave_next(&mut self) {
         let inode = self.dontcache.pop_back().unwrap();
         self.more_io.push_front(inode);
     }
 
     fn write(&mut self, pages: i64, most: i64) -> Written {
         assert!(most <= self.room.unwrap_or(PORTION));
-        self.sure = 0;
         self.looks = 0;
         self.largest_write = self.largest_write.max(pages);
         let mut left = pages;
@@ -153,14 +123,10 @@ impl Lists for &mut Wb {
             left -= chunk;
             progress = true;
             self.written.push(inode.id);
-            match inode.has(LOOKS) {
-                Has::Nothing if inode.ordinary == 0 => {}
-                // C gives what it has written a time that is not older than the list's newest.
-                Has::Nothing => {
-                    inode.dirtied = u64::MAX;
-                    self.dirty.push_front(inode);
-                }
-                _ => self.dontcache.push_front(inode),
+            match inode.is_ours(LOOKS) {
+                false if inode.ordinary == 0 => {}
+                false => self.dirty.push_front(inode),
+                true => self.dontcache.push_front(inode),
             }
             if left <= 0 {
                 break;
@@ -178,7 +144,6 @@ impl Lists for &mut Wb {
     }
 
     fn unqueue(&mut self) {
-        self.sure = 0;
         let rest: Vec<_> = self.io.drain(..).collect();
         self.dontcache.extend(rest);
     }
@@ -203,16 +168,14 @@ fn inodes(max: usize) -> impl Strategy<Value = Vec<Inode>> {
         0..3000i64,
         0..200i64,
         prop::bool::weighted(0.2),
-        0..50u64,
         any::<bool>(),
     );
     prop::collection::vec(inode, 0..max).prop_map(|all| {
-        let inode = |(id, (dropbehind, ordinary, busy, dirtied, of_sync))| Inode {
+        let inode = |(id, (dropbehind, ordinary, busy, of_sync))| Inode {
             id,
             dropbehind: dropbehind % 40 * (dropbehind % 3),
             ordinary,
             busy,
-            dirtied,
             of_sync,
         };
         all.into_iter().enumerate().map(inode).collect()
@@ -222,9 +185,9 @@ fn inodes(max: usize) -> impl Strategy<Value = Vec<Inode>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// Whoever waits, waits for a portion.
+    /// A waiter waits for at most one portion.
     #[test]
-    fn a_work_that_comes_waits_for_a_portion(
+    fn work_waits_for_at_most_one_portion(
         inodes in inodes(300), comes in 1..5usize, budget in 0..100_000i64,
     ) {
         let mut wb = Wb { dontcache: inodes.into(), work_comes: Some(comes), ..Wb::default() };
@@ -240,21 +203,20 @@ proptest! {
     }
 
     #[test]
-    fn beside_others_there_is_one_portion(inodes in inodes(300), budget in 0..100_000i64) {
+    fn a_round_beside_other_work_is_one_portion(inodes in inodes(300), budget in 0..100_000i64) {
         let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
         round(&mut wb, budget, Purpose::Beside);
         wb.check_costs();
         prop_assert!(wb.writes <= 1);
     }
 
-    /// What others have queued stays queued, in its order; what a sync is to write is left to it, with
-    /// its time; and what has nothing for a kick is put among the ordinary inodes of its time.
+    /// Inodes that other work has queued stay queued, in their order. Inodes that a sync is to
+    /// write, and inodes without dirty dropbehind pages, are left to other work.
     #[test]
-    fn others_inodes_are_left_alone(
+    fn inodes_of_other_work_are_not_touched(
         ours in inodes(100), queued in inodes(20), dirty in inodes(50), budget in 0..10_000i64,
     ) {
         let (mut dirty, mut queued) = (dirty, queued);
-        dirty.sort_by_key(|inode| std::cmp::Reverse(inode.dirtied));
         dirty.iter_mut().for_each(|inode| inode.id += 1000);
         queued.iter_mut().for_each(|inode| inode.id += 2000);
         let mut wb = Wb {
@@ -267,23 +229,16 @@ proptest! {
         wb.check_costs();
         let parked: Vec<_> = wb.more_io.iter().filter(|inode| inode.id >= 2000).cloned().collect();
         prop_assert_eq!(parked, queued);
-        let next = wb.dirty.iter().skip(1);
-        prop_assert!(wb.dirty.iter().zip(next).all(|(a, b)| a.dirtied >= b.dirtied), "out of order");
-        for inode in ours.iter().filter(|inode| inode.of_sync) {
-            prop_assert!(!wb.written.contains(&inode.id));
-            prop_assert!(wb.more_io.contains(inode) || wb.dontcache.contains(inode));
-        }
-        let nothing = |inode: &&Inode| !inode.of_sync && inode.has(LOOKS) == Has::Nothing;
-        for inode in ours.iter().filter(nothing) {
+        for inode in ours.iter().filter(|inode| !inode.is_ours(LOOKS)) {
             prop_assert!(!wb.written.contains(&inode.id), "foreign pages");
-            prop_assert!(wb.dirty.contains(inode) || wb.dontcache.contains(inode));
+            prop_assert!(wb.more_io.contains(inode) || wb.dontcache.contains(inode));
         }
         prop_assert!(wb.written.iter().all(|id| *id < 1000));
     }
 
-    /// What is left to others is not stuck: nothing is known of it.
+    /// A round that leaves its inodes to a sync reports progress: the next round may write them.
     #[test]
-    fn what_is_left_to_a_sync_is_not_stuck(inodes in inodes(100), budget in 1..10_000i64) {
+    fn inodes_left_to_a_sync_are_progress(inodes in inodes(100), budget in 1..10_000i64) {
         let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
         wb.dontcache.iter_mut().for_each(|inode| inode.of_sync = true);
         let ended = round(&mut wb, budget, Purpose::Beside);
@@ -291,8 +246,8 @@ proptest! {
         prop_assert!(ended.progress);
     }
 
-    /// With its exact count a round leaves nothing but what somebody else has, or what ordinary pages
-    /// have used up the budget in front of.
+    /// A round with the exact count as its budget leaves only the pages of busy inodes, if there
+    /// are no ordinary pages.
     #[test]
     fn a_round_writes_all_that_it_can(inodes in inodes(300)) {
         let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
@@ -309,10 +264,10 @@ proptest! {
         prop_assert!(wb.writes <= (count / PORTION) as usize + 300 / INODES + 1 + FRUITLESS);
     }
 
-    /// A device that has enough to do is given no more, and asked again: not for who waits for the
-    /// flusher, and not where there is nothing to give.
+    /// A device that has enough to do gets no more pages, and the round comes again. A round beside
+    /// other work does not spare the device, and a round without a budget does not come again.
     #[test]
-    fn a_busy_device_is_left_alone(
+    fn a_busy_device_gets_no_pages(
         inodes in inodes(300), busy_from in 0..4usize, budget in 0..100_000i64,
     ) {
         let mut wb = Wb { dontcache: inodes.into(), busy_from: Some(busy_from), ..Wb::default() };
@@ -335,9 +290,9 @@ proptest! {
         }
     }
 
-    /// Where the device has room for less than a portion, no inode gets more.
+    /// If the device has room for less than a portion, no write is larger than the room.
     #[test]
-    fn a_small_room_is_kept_to(inodes in inodes(100), room_for in 1..PORTION) {
+    fn no_write_is_larger_than_the_room(inodes in inodes(100), room_for in 1..PORTION) {
         let mut wb = Wb { dontcache: inodes.into(), room: Some(room_for), ..Wb::default() };
         let count = wb.count();
         round(&mut wb, count, Purpose::Alone);
@@ -345,8 +300,8 @@ proptest! {
         prop_assert!(wb.largest_write <= room_for);
     }
 
-    /// Where others write what a round was to write, or it was counted wrongly, the round does not go
-    /// after each page that comes meanwhile.
+    /// The budget may be too large, because other work has written the pages meanwhile. Even then
+    /// the round does not write each page that is dirtied meanwhile.
     #[test]
     fn pages_that_come_are_left_to_the_next_round(
         inodes in inodes(INODES), comes in 0..16i64, more in any::<u32>(),
@@ -360,7 +315,7 @@ proptest! {
         prop_assert!(wb.writes <= portions + 2, "{} writes", wb.writes);
     }
 
-    /// A large file takes as many portions as it has, and as the device has room for.
+    /// A round writes a large file to its end, in portions that the device has room for.
     #[test]
     fn a_large_file_is_written_to_its_end(
         pages in 1..5 * PORTION, room_for in proptest::option::of(100..PORTION),
@@ -370,14 +325,14 @@ proptest! {
             dropbehind: pages,
             ordinary: 0,
             busy: false,
-            dirtied: 0,
             of_sync: false,
         };
         let mut wb = Wb { dontcache: [inode].into(), room: room_for, ..Wb::default() };
         prop_assert_eq!(round(&mut wb, pages, Purpose::Alone).pages, pages);
     }
 
-    /// A round that gives way is followed by another one, unless it can write nothing.
+    /// A round that was limited to its turn is followed by another round, unless it could write
+    /// nothing.
     #[test]
     fn a_turn_is_followed_by_another(inodes in inodes(300), written in -10..10_000i64) {
         let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
@@ -394,9 +349,9 @@ proptest! {
     /// Writers dirty some inodes again all the time. Each inode that waits is written within as many
     /// rounds as it takes to write all of them once.
     #[test]
-    fn nobody_starves(again in prop::collection::vec(0..40usize, 1..400)) {
+    fn no_inode_starves(again in prop::collection::vec(0..40usize, 1..400)) {
         let inode = |id| Inode {
-            id, dropbehind: 700, ordinary: 0, busy: false, dirtied: 0, of_sync: false,
+            id, dropbehind: 700, ordinary: 0, busy: false, of_sync: false,
         };
         let mut wb = Wb { dontcache: (0..40).map(inode).collect(), ..Wb::default() };
         let mut waits = [0usize; 40];
@@ -419,7 +374,7 @@ proptest! {
         }
     }
 
-    /// Where nothing is counted, stale inodes go, and nothing is written.
+    /// If nothing is counted, the round removes stale inodes from the queue and writes nothing.
     #[test]
     fn without_a_budget_nothing_is_written(inodes in inodes(100)) {
         let mut wb = Wb { dontcache: inodes.into(), ..Wb::default() };
@@ -461,9 +416,9 @@ fn a_slow_device_is_spared() {
     assert_eq!(room(639, 4000, 20), Err(50));
 }
 
-/// Who waits for a work does not wait for one portion after the other.
+/// Rounds beside a sync leave most of the time to the sync.
 #[test]
-fn a_sync_is_not_kept_by_one_portion_after_the_other() {
+fn rounds_beside_a_sync_are_rare() {
     let (mut now, mut served, mut rounds) = (0u64, 0u64, 0);
     while now < 10_000 {
         if During::Sync.purpose(now - served).is_some() {

@@ -58,7 +58,7 @@ impl Inode {
     /// The size of the file, in bytes. May change at any time.
     ///
     /// C counterpart: `i_size_read()`, on 64 bits.
-    #[inline(always)]
+    #[inline]
     pub fn size(&self) -> i64 {
         // SAFETY: The inode is live by the type invariants; the field is one word.
         unsafe { (&raw const (*self.as_raw()).i_size).read_volatile() }
@@ -67,7 +67,7 @@ impl Inode {
     /// Whether the file is open for writing. May change at any time.
     ///
     /// C counterpart: `inode_is_open_for_write()`.
-    #[inline(always)]
+    #[inline]
     pub fn is_open_for_write(&self) -> bool {
         // SAFETY: The inode is live by the type invariants; the number is read in one word.
         unsafe { (&raw const (*self.as_raw()).i_writecount.counter).read_volatile() > 0 }
@@ -126,7 +126,7 @@ impl AddressSpace {
 
     /// Locks the index of the folios, and disables interrupts.
     ///
-    /// Context: any, outside of a section of the inode's wb and of that lock.
+    /// Context: any, without that lock, which `unlocked_inode_to_wb_begin()` may have taken.
     ///
     /// C counterpart: `xa_lock_irqsave(&mapping->i_pages)`.
     #[inline]
@@ -148,15 +148,6 @@ impl AddressSpace {
     pub fn has_dirty_pages(&self) -> bool {
         // SAFETY: The page cache is live by the type invariants; the tag is read in one word.
         unsafe { bindings::mapping_dirty_tagged(self.as_raw()) }
-    }
-
-    /// How many pages the page cache has. May change at any time.
-    ///
-    /// C counterpart: `mapping->nrpages`.
-    #[inline]
-    pub fn nr_pages(&self) -> i64 {
-        // SAFETY: The page cache is live by the type invariants; the number is read in one word.
-        unsafe { (&raw const (*self.as_raw()).nrpages).read_volatile() as i64 }
     }
 }
 

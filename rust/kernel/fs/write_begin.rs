@@ -140,8 +140,8 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
     }
 }
 
-/// Warns of a buffer that is new before the walk, if the file system has `keeps_new`: there it
-/// should not be.
+/// Warns of a buffer that is new before the walk, if the file system has `keeps_new`: such a file
+/// system must not leave a buffer new.
 #[cold]
 #[inline(never)]
 fn warn_of_new(keeps_new: bool) {

@@ -15,6 +15,7 @@
 //! | --- | --- | --- | --- |
 //! | a dropbehind folio becomes dirty | `__folio_mark_dirty()` | + pages | its cache's lock |
 //! | a lookup clears dropbehind | `__filemap_get_folio()` | - pages if dirty | the same |
+//! | its owner sets dropbehind | none | + pages if dirty | the same, and the folio's lock |
 //! | it is cleaned for I/O | `folio_clear_dirty_for_io()` | - pages if dropbehind | a wb section |
 //! | its data is cancelled | `folio_account_cleaned()` | - pages if dropbehind | both |
 //! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | both, alone |
@@ -22,10 +23,9 @@
 //!
 //! C sets the dirty flag first and accounts the folio later, under the lock. A dropbehind folio is
 //! made dirty under that lock, too: otherwise a lookup or a switch in between could not know
-//! whether the counter includes the folio. Dropbehind is set when the folio is created, or never.
-//! Code that sets it later has to hold the lock of the page cache. It must also exclude a writer
-//! that has read the folio as not dropbehind and is about to make it dirty: as at creation, the
-//! folio must have no other user.
+//! whether the counter includes the folio. Dropbehind is set when the folio is created, or later by
+//! a context that has locked the folio. That lock excludes a writer that has read the folio as not
+//! dropbehind and is about to make it dirty.
 
 /// The flags of a folio that decide whether it counts, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,13 @@ pub struct Flags {
 
 impl Flags {
     /// Whether the counter includes the folio's pages.
-    #[inline(always)]
+    #[inline]
     pub fn counts(self) -> bool {
         self.dirty && self.dropbehind
     }
 
     /// The flags once the folio is clean.
-    #[inline(always)]
+    #[inline]
     pub fn cleaned(self) -> Self {
         Self {
             dirty: false,
@@ -52,8 +52,17 @@ impl Flags {
         }
     }
 
+    /// The flags once dropbehind is set.
+    #[inline]
+    pub fn marked(self) -> Self {
+        Self {
+            dropbehind: true,
+            ..self
+        }
+    }
+
     /// The flags once dropbehind is cleared because the folio has another user.
-    #[inline(always)]
+    #[inline]
     pub fn claimed(self) -> Self {
         Self {
             dropbehind: false,
@@ -74,17 +83,17 @@ impl Flags {
 /// assert_eq!(change(dirty, dirty.cleaned()), -1);
 /// assert_eq!(change(dirty.cleaned(), dirty.cleaned().claimed()), 0);
 /// ```
-#[inline(always)]
+#[inline]
 pub fn change(before: Flags, after: Flags) -> i64 {
     i64::from(after.counts()).wrapping_sub(i64::from(before.counts()))
 }
 
 /// How many dirty dropbehind pages of `1 << page_shift` bytes each of `cpus` CPUs may count locally
-/// before it adds them to the common count: 2 MiB for all CPUs together. So a writer that compares
-/// the common count with 8 MiB finds it nearly exact with any number of CPUs.
+/// before the CPU adds them to the common count: 2 MiB for all CPUs together. So a writer that
+/// compares the common count with 16 MiB finds it nearly exact with any number of CPUs.
 pub const fn cpu_batch(page_shift: u32, cpus: u32) -> i32 {
-    match ((2 << 20) >> page_shift) / cpus as i32 {
-        pages @ 1.. => pages,
+    match ((2_i32 << 20) >> page_shift).checked_div(cpus as i32) {
+        Some(pages @ 1..) => pages,
         _ => 1,
     }
 }
@@ -107,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn only_both_count() {
+    fn only_dirty_dropbehind_folios_count() {
         assert!(flags(true, true).counts());
         assert!(!flags(true, false).counts());
         assert!(!flags(false, true).counts());
@@ -115,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_both_takes_it_out() {
+    fn the_first_flag_to_be_cleared_uncounts() {
         let before = flags(true, true);
         assert_eq!(change(before, before.cleaned()), -1);
         assert_eq!(change(before, before.claimed()), -1);
     }
 
     #[test]
-    fn who_comes_second_does_not() {
+    fn the_second_flag_to_be_cleared_changes_nothing() {
         let cleaned = flags(true, true).cleaned();
         assert_eq!(change(cleaned, cleaned.claimed()), 0);
         let claimed = flags(true, true).claimed();
@@ -130,8 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_both_counts_it() {
+    fn the_second_flag_to_be_set_counts() {
         assert_eq!(change(flags(false, true), flags(true, true)), 1);
+        assert_eq!(change(flags(true, false), flags(true, false).marked()), 1);
+        assert_eq!(change(flags(false, false), flags(false, false).marked()), 0);
         assert_eq!(change(flags(false, false), flags(true, false)), 0);
         assert_eq!(change(flags(true, true), flags(true, true)), 0);
     }

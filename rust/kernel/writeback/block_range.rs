@@ -20,15 +20,6 @@
 
 use core::ops::Range;
 
-/// Why a range is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RangeError {
-    /// The range ends before it begins.
-    Reversed,
-    /// The range ends beyond the folio.
-    BeyondFolio,
-}
-
 /// The bytes `from..to` of a folio that is divided into blocks. Offsets and sizes are in bytes,
 /// blocks are counted from the folio's beginning.
 ///
@@ -39,13 +30,13 @@ pub enum RangeError {
 /// # Examples
 ///
 /// ```
-/// use kernel::writeback::block_range::{BlockRange, RangeError};
+/// use kernel::writeback::block_range::BlockRange;
 ///
 /// // 700 bytes at 4000, in a folio of 64 KiB with blocks of 4 KiB.
 /// let range = BlockRange::new(64 << 10, 12, 4000, 4700);
-/// assert_eq!(range.map(|range| range.touched()), Ok(0..2));
-/// assert_eq!(range.map(|range| range.is_partial(0)), Ok(true));
-/// assert_eq!(BlockRange::new(64 << 10, 12, 4700, 4000), Err(RangeError::Reversed));
+/// assert_eq!(range.map(|range| range.touched()), Some(0..2));
+/// assert_eq!(range.map(|range| range.is_partial(0)), Some(true));
+/// assert_eq!(BlockRange::new(64 << 10, 12, 4700, 4000), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRange {
@@ -57,25 +48,14 @@ pub struct BlockRange {
 
 impl BlockRange {
     /// The bytes `from..to` of a folio of `folio_size` bytes in blocks of `1 << block_bits` bytes.
-    ///
-    /// # Errors
-    ///
-    /// A [`RangeError`] for bytes that the folio cannot have.
+    /// None if the folio cannot have these bytes.
     #[inline(always)]
-    pub const fn new(
-        folio_size: usize,
-        block_bits: u32,
-        from: usize,
-        to: usize,
-    ) -> Result<Self, RangeError> {
-        if from > to {
-            return Err(RangeError::Reversed);
-        }
-        if to > folio_size {
-            return Err(RangeError::BeyondFolio);
+    pub const fn new(folio_size: usize, block_bits: u32, from: usize, to: usize) -> Option<Self> {
+        if from > to || to > folio_size {
+            return None;
         }
         // INVARIANT: Both conditions were checked above.
-        Ok(Self {
+        Some(Self {
             folio_size,
             shift: block_bits,
             from,

@@ -220,8 +220,8 @@ fn prepare<B: Buffer, F: FileSystem<B>>(
 }
 
 /// Makes the buffers of `ring` that are in `range` up to date and dirty. `uptodate` is the folio's
-/// state when its lock was taken. Returns whether a folio that was not up to date is so now: then
-/// the caller marks it.
+/// state when its lock was taken. Returns true if the folio was not up to date and is up to date
+/// now: then the caller marks the folio.
 ///
 /// C counterpart: `block_commit_write()`.
 #[inline(always)]

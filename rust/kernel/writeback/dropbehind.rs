@@ -3,25 +3,33 @@
 //! Folios that leave the page cache after their writeback.
 //!
 //! A folio of one page whose writeback has ended, in any context, waits in the [`Ring`] of its CPU.
-//! The first folio starts a worker after a delay, so that more folios gather, and a ring that is
-//! half or three quarters full starts it immediately. The worker locks the folios in order, and
-//! removes those that are neighbours in a file together ([`Neighbours`]), because a single folio
-//! takes two locks to leave. For a larger folio the locks matter less than the task switch, and it
-//! would keep more memory: a task drops it at once. It only waits if it is in use, or if no task
-//! ends its writeback.
+//! The first folio starts a worker after a delay, so that more folios gather. A ring that is half
+//! or three quarters full starts it immediately. The worker locks the folios in order, and removes
+//! those that are neighbours in a file together ([`Neighbours`]), because a single folio takes two
+//! locks to leave. For a larger folio the locks matter less than the task switch, and the folio
+//! would keep more memory while it waits: a task drops it immediately. A larger folio waits only if
+//! it is in use, or if no task ends its writeback.
 //!
-//! A folio may change while it waits. It is dropped if it still [`may`](Seen::may_go) when the lock
-//! of its page cache is held. Under that lock a lookup clears dropbehind, and a writer makes a
-//! dropbehind folio dirty: a lookup before keeps the folio, and a lookup after finds nothing.
+//! A folio may change while it waits. It is dropped only if [`Seen::may_go`] is still true under
+//! the lock of its page cache. Under the same lock a lookup clears dropbehind, and a writer makes a
+//! dropbehind folio dirty. So a lookup before the drop keeps the folio, and a lookup after the drop
+//! finds no folio.
 //!
-//! A folio that is locked or in use goes back to the ring for about a second ([`is_old`]). So
-//! does the last folio of a file that is open for writing ([`is_end`]), because a writer that
-//! appends to the file would have to read it back.
+//! A folio that is locked or in use goes back to the ring for about 600 ms ([`is_old`]). So does
+//! a folio that the next write would have to read back: the last folio of a file that is open for
+//! writing ([`is_end`]), and a page of which one write has written a part and read the rest. Such a
+//! page is marked `PG_referenced` until the second write finds it.
 //!
-//! No folio is forgotten. When a context puts a folio into a slot and the worker looks there, one
-//! comes first, because both change the slot atomically. If the context is first, the worker finds
-//! the folio. Otherwise the context sees the slot as the worker left it, and so how many folios
-//! were taken: all, so that it starts the worker again.
+//! A file system that has nothing to write ends the writeback of many locked folios in a row (ext4
+//! with data=journal, after the commit). Its task cannot drop them, and fills the ring faster than
+//! the worker empties it. When the ring is full, the task drops the first folio of the ring instead
+//! ([`Ring::replace`]).
+//!
+//! No folio is forgotten. A context that puts a folio into a slot and a worker that looks at the
+//! slot both change the slot atomically, so one of the two changes comes first. If the put comes
+//! first, the worker finds the folio. Otherwise the context acquires what the worker has released,
+//! and so reads how many folios the worker has taken: all of them. Therefore the context starts the
+//! worker again.
 
 use core::ops::Range;
 
@@ -30,18 +38,12 @@ pub trait Slot {
     /// The folio.
     type Item;
 
-    /// Puts a folio here. Gives it back if the slot is taken. Acquires what the context that took
-    /// the previous folio has released, and releases.
-    fn put(&self, item: Self::Item) -> Result<(), Self::Item>;
-
-    /// Takes the folio. Acquires and releases, even if there is none: a plain read is not enough.
-    fn take(&self) -> Option<Self::Item>;
+    /// Puts a folio or nothing here, and returns what was here before. A full barrier, even if
+    /// nothing takes the place of nothing: a plain read is not enough.
+    fn exchange(&self, item: Option<Self::Item>) -> Option<Self::Item>;
 
     /// Whether this folio is here now.
     fn has(&self, item: &Self::Item) -> bool;
-
-    /// Whether a folio that was put back is here now.
-    fn is_retry(&self) -> bool;
 }
 
 /// A count of folios. Wraps. Unordered.
@@ -64,32 +66,32 @@ pub enum Todo {
     Now,
 }
 
-/// For how long folios wait for more, and for another try, in milliseconds. No task waits for them,
-/// and each start of the worker costs two task switches.
+/// How long a folio waits for more folios, and for another try, in milliseconds. No task waits for
+/// these folios, and each start of the worker costs two task switches.
 pub const WAIT_MS: u32 = 50;
 
 /// How many folios are removed together at most.
 pub const MOST: usize = 31;
 
-/// The largest gap between the end of a folio and the next folio: the walk passes as many entries
-/// while it holds the lock.
+/// The largest gap between the end of a folio and the next folio: the walk visits the entries in
+/// the gap while it holds the lock.
 pub const GAP: i64 = 16 << 12;
 
-/// The most pages of a bio that its interrupt ends. For more a task switch pays off.
+/// An interrupt ends a bio of at most so many pages. For more pages a task switch pays off.
 pub const FEW: u32 = 16;
 
 /// The value of [`stamp`] for a folio that was not tried yet.
 pub const NEW: usize = 0;
 
-/// The time of the first try, in quarters of a second modulo 7, plus one: it is stored in the
+/// The time of the first try, in sixths of a second modulo 7, plus one: it is stored in the
 /// unused bits of a pointer.
 #[inline(always)]
 pub fn stamp(jiffies: usize, hz: usize) -> usize {
-    1 + jiffies / (hz / 4).max(1) % 7
+    1 + jiffies / (hz / 6).max(1) % 7
 }
 
-/// Whether a folio that was first tried at `since` is not tried again, because about a second has
-/// passed.
+/// Whether a folio that was first tried at `since` is not tried again, because 500 to 667 ms have
+/// passed. With the waits for the worker, the folio has left in less than a second.
 #[inline(always)]
 pub fn is_old(since: usize, now: usize) -> bool {
     since != NEW && (now + 7 - since) % 7 >= 4
@@ -139,52 +141,66 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
         self.slots.len().saturating_sub(self.waiting()) >= nr
     }
 
+    /// Whether another folio may wait here for a write. Three eighths of the ring are for folios
+    /// that come before the worker runs again.
+    pub fn may_wait(&self) -> bool {
+        self.has_room(self.slots.len() / 8 * 3)
+    }
+
     /// Puts a folio behind the others. Gives it back if the ring is full.
     ///
     /// Only one context at a time does this.
     #[inline(always)]
     pub fn put(&self, item: S::Item) -> Result<Todo, S::Item> {
+        if self.has_room(1) {
+            self.replace(item)
+        } else {
+            Err(item)
+        }
+    }
+
+    /// Puts a folio into the ring even if the ring is full: then the folio takes the place of the
+    /// first folio, which is returned.
+    ///
+    /// Only one context at a time does this or [`put`](Self::put).
+    #[inline(always)]
+    pub fn replace(&self, item: S::Item) -> Result<Todo, S::Item> {
         let nr_put = self.nr_put.get();
-        let slot = match self.slot(nr_put) {
-            Some(slot) if self.waiting() < self.slots.len() => slot,
-            _ => return Err(item),
+        let Some(slot) = self.slot(nr_put) else {
+            return Err(item);
         };
-        slot.put(item)?;
+        // The slot after the last folio is empty: the worker empties a slot before it counts the
+        // folio. In a full ring, this is the slot of the first folio.
+        if let Some(first) = slot.exchange(Some(item)) {
+            return Err(first);
+        }
         self.nr_put.set(nr_put.wrapping_add(1));
         // Folios that the worker has taken meanwhile no longer count.
+        let quarter = self.slots.len() / 4;
         Ok(match self.waiting() {
             1 => Todo::Soon,
-            // Three quarters: retries may take half of the ring.
-            waiting if waiting == self.slots.len() / 2 || waiting == self.slots.len() / 4 * 3 => {
-                Todo::Now
-            }
+            waiting if waiting == 2 * quarter || waiting == 3 * quarter => Todo::Now,
             _ => Todo::Nothing,
         })
     }
 
-    /// Puts a folio back for another try. Returns whether the worker is to run in [`WAIT_MS`].
+    /// Puts a folio back for another try, which is not urgent.
     ///
-    /// Gives the folio back if half of the ring is for retries already, because new folios need the
-    /// other half: while ext4 commits data to its journal, more folios than a ring holds cannot be
-    /// dropped.
-    ///
-    /// Also gives the folio back if it waits here already: the last folio of a log comes here after
-    /// each write. If another worker takes that folio concurrently and puts it back, one of them
-    /// does not find it in the other's ring.
-    pub fn put_back(&self, item: S::Item) -> Result<bool, S::Item> {
+    /// Gives the folio back if it waits here already: the last folio of a log comes here after each
+    /// write. If another worker takes that folio concurrently and puts it back, one of them does
+    /// not find it in the other's ring.
+    pub fn put_back(&self, item: S::Item) -> Result<Todo, S::Item> {
         let first = self.nr_taken.get();
-        let mut retries = 0;
-        for nr in 0..self.waiting().min(self.slots.len()) {
-            let slot = self.slot(first.wrapping_add(nr));
-            if slot.is_some_and(|slot| slot.has(&item)) {
-                return Err(item);
-            }
-            retries += usize::from(slot.is_some_and(S::is_retry));
-        }
-        if retries >= self.slots.len() / 2 {
+        let is_here = (0..self.waiting().min(self.slots.len()))
+            .filter_map(|nr| self.slot(first.wrapping_add(nr)))
+            .any(|slot| slot.has(&item));
+        if is_here {
             return Err(item);
         }
-        Ok(self.put(item)? != Todo::Nothing)
+        Ok(match self.put(item)? {
+            Todo::Now => Todo::Soon,
+            todo => todo,
+        })
     }
 
     /// Takes the first folio.
@@ -193,14 +209,14 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     #[inline(always)]
     pub fn take(&self) -> Option<S::Item> {
         let nr_taken = self.nr_taken.get();
-        let item = self.slot(nr_taken)?.take()?;
+        let item = self.slot(nr_taken)?.exchange(None)?;
         self.nr_taken.set(nr_taken.wrapping_add(1));
         Some(item)
     }
 }
 
-/// What folios that are removed together have in common: their page cache, and that each begins at
-/// the end of the previous folio or a little later. C walks from the first to the last.
+/// Decides which folios are removed together: folios of one page cache, each of which begins at the
+/// end of the previous folio or a little later. C walks from the first to the last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Neighbours {
     mapping: usize,
@@ -246,15 +262,15 @@ pub struct Seen {
 
 impl Seen {
     /// Whether the folio is to be dropped now. A folio that is dirty or under writeback is dropped
-    /// at the end of that.
+    /// after its writeback.
     #[inline(always)]
     pub fn may_go(self) -> bool {
         self.dropbehind && !self.dirty && !self.writeback
     }
 }
 
-/// Moves the items for which `goes` returns false behind the others, with one call for each.
-/// Returns how many are in front; these stay in order.
+/// Moves the items for which `goes` returns false behind the other items. Calls `goes` once for
+/// each item. Returns how many items are in front; these stay in order.
 #[inline(always)]
 pub fn to_front<T>(items: &mut [T], mut goes: impl FnMut(&mut T) -> bool) -> usize {
     let mut front = 0;

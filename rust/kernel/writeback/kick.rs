@@ -35,7 +35,7 @@ use super::round::Ended;
 /// wake-up, and the more dirty pages it finds the larger are the device's writes.
 pub const DELAY_MS: u32 = 200;
 
-/// The dirty dropbehind pages of `1 << page_shift` bytes at which a writer kicks the flusher: 8
+/// The dirty dropbehind pages of `1 << page_shift` bytes at which a writer kicks the flusher: 16
 /// MiB, but no more than a quarter of the `background` pages at which background writeback begins.
 ///
 /// # Examples
@@ -43,20 +43,20 @@ pub const DELAY_MS: u32 = 200;
 /// ```
 /// use kernel::writeback::kick::kick_at;
 ///
-/// assert_eq!(kick_at(12, 1 << 20), 2048);
+/// assert_eq!(kick_at(12, 1 << 20), 4096);
 /// assert_eq!(kick_at(12, 400), 100);
 /// ```
 pub fn kick_at(page_shift: u32, background: u64) -> i64 {
     let quarter = i64::try_from(background / 4).unwrap_or(i64::MAX);
-    quarter.min((8 << 20) >> page_shift).max(1)
+    quarter.min((16 << 20) >> page_shift).max(1)
 }
 
 /// What the protocol needs of a `bdi_writeback`.
 pub trait Wb {
     /// Orders the counting of the caller's dirtied pages before its look at the bit.
     ///
-    /// A full barrier, because an atomic read-modify-write stands between the two: the unlock of
-    /// the folio. `smp_mb__after_atomic()` costs nothing on x86.
+    /// A full barrier. `smp_mb__after_atomic()` is enough, because an atomic read-modify-write
+    /// comes between the counting and the look: the unlock of the folio. On x86 it costs nothing.
     fn order_after_dirtying(&self);
 
     /// Whether the wb has dirty inodes (`WB_has_dirty_io`). Unordered.
@@ -83,7 +83,7 @@ pub trait Wb {
     /// Sets the left bit (`WB_dontcache_left`): dirty dropbehind pages are to be written without a
     /// kick. Either a round has left them, they came with an inode from another wb, or they are
     /// few. The caller has counted them. Returns whether the bit was set before. A full barrier
-    /// even then: a flusher that takes the bit later sees the counted pages.
+    /// even if it was: a flusher that takes the bit later sees the counted pages.
     fn test_and_set_left(&self) -> bool;
 
     /// Whether the left bit is set. Unordered.
@@ -127,9 +127,9 @@ pub fn is_asked(wb: &impl Wb) -> bool {
 /// Requests a round for the pages that the caller has dirtied: immediately if there are many, after
 /// the delay otherwise.
 ///
-/// Only the caller that has to have the flusher run gets a value.
+/// Returns a value only to the caller that has to queue the flusher.
 ///
-/// `has_dirty_pages` says whether the inode that was written to has dirty pages. It is called if
+/// `has_dirty_pages` reports whether the inode that was written to has dirty pages. It is called if
 /// the wb has no dirty inode: another writer may have dirtied the inode just before, and may not
 /// have put it into the flusher's lists yet.
 ///
@@ -173,8 +173,8 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
     }
     // The round serves both requests.
     let pages = if wb.take_left() {
-        // The round that left pages may have left the threshold infinite. Even a round of nothing
-        // sets it again.
+        // The round that left pages may have left the threshold infinite. So a round follows even
+        // if no page is counted, because its end sets the threshold again.
         wb.dontcache_dirty()
     } else {
         let pages = wb.dontcache_dirty();
@@ -200,13 +200,13 @@ pub fn leave(wb: &impl Wb) -> bool {
 /// Ends a round that was to write `counted` pages. Writers kick again at `kick_at` pages, plus the
 /// pages that the round has left.
 ///
-/// What the round leaves is for the next round, even if that begins before the flusher rests. Pages
-/// that were counted and not found may be of an inode that a writer has dirtied and not yet put
-/// into a list: there may never be another request for them.
+/// The next round writes what this round leaves, even if it begins before the flusher rests. Pages
+/// that were counted and not found may belong to an inode that a writer has dirtied and not yet put
+/// into a list. There may never be another request for these pages.
 ///
-/// If nothing was counted there is nothing to leave, even if inodes are queued: they had dropbehind
-/// pages, and have other dirty pages. A writer that has counted a page that the sum lacks requests
-/// a round after that.
+/// If no page was counted, the round leaves nothing, even if inodes are queued: these inodes had
+/// dirty dropbehind pages before, and now have only other dirty pages. A writer whose page is not
+/// yet in the sum requests a round afterwards.
 pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
     let rest = counted
         .saturating_sub(round.pages)
@@ -219,14 +219,15 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
         kick_at.saturating_add(rest)
     });
     if let Some(milliseconds) = round.again_ms {
-        // Pages that are due earlier stay so.
+        // An earlier due time is kept.
         if !wb.test_and_set_left() || wb.due_in().is_some_and(|due| due > milliseconds) {
             wb.set_due_in(milliseconds);
         }
     } else if counted > 0 && (counted > round.pages || wb.has_queue()) {
         leave(wb);
     }
-    // Enough pages may have come during the round. No writer need check again.
+    // Enough pages may have come during the round, and there may be no later writer that requests a
+    // round for them.
     if wb.about_dirty() >= wb.kick_at() {
         wb.test_and_set_pending();
     }
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pages_are_not_left_to_wait() {
+    fn many_pages_begin_a_round_at_once() {
         let wb = with(100);
         wb.test_and_set_left();
         assert_eq!(ask(&wb, || false), Some(Run::Now));
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_few_pages_sets_the_time() {
+    fn few_pages_wait_for_the_delay_of_the_first() {
         let wb = with(99);
         assert_eq!(ask(&wb, || false), Some(Run::Later));
         wb.pass(DELAY_MS - 1);
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_costs_the_others_no_atomic_operation() {
+    fn a_writer_that_finds_the_bit_set_does_no_atomic_operation() {
         let wb = with(1);
         ask(&wb, || false);
         wb.calls.take();
@@ -397,13 +398,13 @@ mod tests {
     }
 
     #[test]
-    fn no_request_reads_no_sum() {
+    fn no_sum_is_read_without_a_request() {
         let wb = with(7);
         assert_eq!(consume(&wb), None);
         assert_eq!(*wb.calls.borrow(), ["clear pending", "left?"]);
     }
 
-    fn waiting() -> Recorder {
+    fn with_queue() -> Recorder {
         Recorder {
             queue: true,
             ..with(7)
@@ -411,8 +412,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_served_without_a_kick() {
-        let wb = waiting();
+    fn left_pages_are_written_without_a_kick() {
+        let wb = with_queue();
         assert_eq!(rest(&wb), Some(DELAY_MS));
         wb.pass(DELAY_MS);
         assert_eq!(consume(&wb), Some(7));
@@ -420,8 +421,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_not_put_off() {
-        let wb = waiting();
+    fn due_pages_do_not_wait_again() {
+        let wb = with_queue();
         assert_eq!(rest(&wb), Some(DELAY_MS));
         wb.pass(5);
         ended(&wb, 7, MANY, written(3));
@@ -431,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_nothing() {
+    fn the_flusher_does_not_come_back_without_pages() {
         let wb = Recorder::default();
         ended(&wb, 7, MANY, written(7));
         assert_eq!(rest(&wb), None);
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn inodes_that_have_nothing_are_left_to_others() {
+    fn inodes_without_counted_pages_are_left_to_others() {
         let wb = Recorder {
             queue: true,
             ..with(0)
@@ -451,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn inodes_that_nobody_has_asked_for_are_looked_at() {
+    fn queued_inodes_are_looked_at_without_a_request() {
         let wb = Recorder {
             queue: true,
             ..with(1)
@@ -460,15 +461,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_round_leaves_is_the_next_ones() {
-        let wb = waiting();
+    fn the_next_round_writes_what_a_round_leaves() {
+        let wb = with_queue();
         ended(&wb, 7, MANY, written(7));
         wb.pass(DELAY_MS);
         assert_eq!(consume(&wb), Some(7));
     }
 
     #[test]
-    fn what_is_counted_and_not_found_is_sought_again() {
+    fn counted_pages_that_were_not_found_are_looked_for_again() {
         let wb = Recorder::default();
         ended(&wb, 7, MANY, written(3));
         assert_eq!(rest(&wb), Some(DELAY_MS));
@@ -480,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_writer_of_many_pages_kicks() {
+    fn only_the_first_writer_above_the_threshold_kicks() {
         let wb = with(MANY);
         assert_eq!(ask(&wb, || unreachable!()), Some(Run::Now));
         assert!(wb.pending.get());
@@ -499,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_spares_the_device_comes_again_soon() {
+    fn a_round_for_a_busy_device_is_tried_again_soon() {
         let round = Ended {
             again_ms: Some(5),
             ..written(50)
@@ -521,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_kick_again_after_a_slow_device_has_done_all() {
+    fn writers_kick_again_after_a_slow_device_is_idle() {
         let wb = with(0);
         let round = Ended {
             again_ms: Some(5),
@@ -537,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_kicks_while_a_round_runs() {
+    fn no_writer_kicks_while_a_round_runs() {
         let wb = with(MANY);
         ask(&wb, || false);
         assert_eq!(consume(&wb), Some(MANY));
@@ -583,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flusher_is_asked_if_a_page_or_an_inode_is_dirty() {
+    fn a_round_is_requested_if_a_page_or_an_inode_is_dirty() {
         let wb = Recorder::default();
         assert_eq!(ask(&wb, || false), None);
         assert!(!wb.pending.get() && !wb.left.get());
@@ -603,9 +604,9 @@ mod tests {
     }
 
     #[test]
-    fn writers_kick_at_8_mib_and_earlier_if_memory_is_short() {
+    fn writers_kick_at_16_mib_and_earlier_if_memory_is_short() {
         for page_shift in 12..=16 {
-            assert_eq!(super::kick_at(page_shift, u64::MAX) << page_shift, 8 << 20);
+            assert_eq!(super::kick_at(page_shift, u64::MAX) << page_shift, 16 << 20);
         }
         assert_eq!(super::kick_at(12, 40), 10);
         assert_eq!(super::kick_at(12, 0), 1);

@@ -13,7 +13,7 @@
 //!   sync: the sync would miss an inode whose dirtied time changes before the sync reaches it;
 //! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
 //!
-//! The flusher retries after the delay what a round leaves.
+//! After the delay, the flusher retries the pages that a round leaves.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
@@ -31,12 +31,12 @@ pub const INODES: usize = 16;
 /// folios is assumed to have one.
 pub const LOOKS: usize = 24;
 
-/// How often a round writes all inodes of the queue to their end, if they are no more than
-/// [`INODES`]. C writes from a place in the file to its end, and begins at the front the next time.
-/// What is dirty there after that is new, or cannot be written.
+/// How often a round writes all inodes of the queue to the end of their files, if the queue has no
+/// more than [`INODES`] inodes. C writes from a place in the file to its end, and begins at the
+/// front of the file the next time. Pages that are dirty after that are new, or cannot be written.
 pub const PASSES: usize = 2;
 
-/// Consecutive passes that could write nothing of the queued inodes, before a round ends.
+/// A round ends after so many consecutive passes that could write nothing of the queued inodes.
 pub const FRUITLESS: usize = 32;
 
 /// Minimum time between rounds within work for `sync()`, because a task waits for that work.
@@ -45,26 +45,6 @@ pub const IN_SYNC_MS: u64 = 700;
 /// Minimum time between rounds in front of a work item. So a work item waits for at most one
 /// portion.
 pub const BETWEEN_MS: u64 = 100;
-
-/// The result of a look at an inode of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Has {
-    /// The inode has no dirty dropbehind folio.
-    Nothing,
-    /// The inode has so many dirty folios that one of them may be dropbehind.
-    Maybe,
-    /// The inode has a dirty dropbehind folio.
-    Dropbehind,
-}
-
-/// The next inode of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// This round writes the inode, unless that has nothing.
-    Ours(Has),
-    /// The sync beside which this round runs writes the inode.
-    OfSync,
-}
 
 /// The result of [`Lists::write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +64,8 @@ pub struct Ended {
     pub pages: i64,
     /// Delay until the next round, if the device has enough until then or other work has its turn.
     pub again_ms: Option<u32>,
-    /// Whether anything was written, or the next round may write what this round has not reached,
-    /// or has left to other work.
+    /// Whether anything was written, or the next round may write inodes that this round has not
+    /// reached or has left to other work.
     pub progress: bool,
 }
 
@@ -113,17 +93,18 @@ pub fn turn(written: i64, portion: i64) -> i64 {
     written.max(portion)
 }
 
-/// What the flusher keeps in flight on a slow device, in milliseconds: pages in memory may still
-/// get neighbours, and pages in the queue of a device do not.
+/// How much the flusher keeps in flight on a slow device, in milliseconds of the device's time.
+/// This is short, because pages in memory may still get neighbours, and pages in the queue of a
+/// device do not.
 pub const QUEUED_MS: i64 = 40;
 
-/// A device that has less to do is about to be idle, in KiB.
+/// A device with so much or less in flight is about to be idle, in KiB.
 const IDLE: i64 = 128;
 
-/// A device that writes as much in a millisecond is not slow, in KiB.
+/// A device that writes so much or more in a millisecond is not slow, in KiB.
 const FAST: i64 = 32;
 
-/// What the device of a wb has done for it since the last round, and has still to do, in KiB.
+/// What the device has written for a wb since the last round, and what is still in flight, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// What was written.
@@ -140,11 +121,11 @@ impl Device {
         self.under_way <= IDLE
     }
 
-    /// How much the device may get, in KiB, if it is slow. None if it may get a portion. Returns
-    /// for how many milliseconds it has enough otherwise.
+    /// How much the device may get, in KiB, if it is slow. None if it may get a whole portion. The
+    /// error is the number of milliseconds for which the device still has enough to do.
     pub fn room(self) -> Result<Option<i64>, u32> {
         let fast = self.elapsed_ms.saturating_mul(FAST);
-        // Where the flusher has the only CPU, nothing completes.
+        // While the flusher occupies the only CPU, no completion is counted.
         let is_unknown = self.is_idle() || self.elapsed_ms < 5 || self.written <= 0;
         if is_unknown || self.written >= fast {
             return Ok(None);
@@ -153,7 +134,8 @@ impl Device {
         if self.under_way <= queued {
             return Ok(Some(queued));
         }
-        // The flusher comes back early, because it may take as long to run.
+        // The flusher comes back half of `QUEUED_MS` early, because it may take as long until it
+        // runs.
         let busy_ms = self.under_way.saturating_mul(QUEUED_MS) / queued.max(1);
         Err(busy_ms.saturating_sub(QUEUED_MS / 2).min(50) as u32)
     }
@@ -161,28 +143,24 @@ impl Device {
 
 /// The lists of a wb, locked.
 pub trait Lists {
-    /// Sets aside what other work has queued, in its order.
+    /// Sets aside the inodes that other work has queued, in their order.
     fn park(&mut self);
 
-    /// Looks at the next inode, and at no more than `looks` of its dirty folios. None if there is
-    /// none.
-    fn next(&mut self, looks: usize) -> Option<Next>;
+    /// Returns whether this round writes the next inode: no sync beside the round writes it, and it
+    /// has a dirty dropbehind folio or more than `looks` dirty folios. None if the queue is empty.
+    fn next_is_ours(&mut self, looks: usize) -> Option<bool>;
 
-    /// Queues the next inode for [`Self::write`], behind inodes queued before. `sure` inodes go in
-    /// front of the others.
-    fn queue_next(&mut self, sure: bool);
+    /// Queues the next inode for [`Self::write`], behind inodes queued before.
+    fn queue_next(&mut self);
 
-    /// Puts the next inode, which has no dirty dropbehind folio, among the ordinary dirty inodes,
-    /// by its time.
-    fn release_next(&mut self);
+    /// Leaves the next inode to the next work item: a sync has to write it, or it has only other
+    /// dirty data, which is written early rather than late.
+    fn leave_next(&mut self);
 
-    /// Leaves the next inode to the sync, which has to write it.
-    fn hand_over_next(&mut self);
-
-    /// Writes `pages` pages of what is queued, and no more than `portion` of an inode at a time. C
-    /// may exceed the number, to finish what it has begun of an inode. The lists are unlocked
-    /// meanwhile. An inode that is still dirty afterwards is at the end of the list where it
-    /// belongs.
+    /// Writes `pages` pages of the queued inodes, and no more than `portion` pages of an inode at a
+    /// time. C may exceed the number, to finish the part of an inode that it has begun. The lists
+    /// are unlocked meanwhile. An inode that is still dirty afterwards is at the end of the list to
+    /// which it belongs.
     fn write(&mut self, pages: i64, portion: i64) -> Written;
 
     /// Puts queued inodes that were not reached back to the front, in their order.
@@ -222,7 +200,7 @@ pub enum Purpose {
 /// What else the flusher does when it checks for a kick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum During {
-    /// Work for which no task waits, or only a short time.
+    /// Work for which no task waits, or waits only for a short time.
     OtherWork,
     /// Work for `sync()` or the like.
     Sync,
@@ -232,7 +210,7 @@ pub enum During {
 
 impl During {
     /// What a round may do now, or None if no round may run. The last round ended `rested_ms` ago.
-    #[inline(always)]
+    #[inline]
     pub fn purpose(self, rested_ms: u64) -> Option<Purpose> {
         match self {
             Self::OtherWork => Some(Purpose::Alone),
@@ -254,23 +232,23 @@ struct Queued {
 fn queue(lists: &mut impl Lists) -> Queued {
     let mut some = false;
     for _ in 0..INODES {
-        match lists.next(LOOKS) {
+        match lists.next_is_ours(LOOKS) {
             None => return Queued { some, more: false },
-            Some(Next::Ours(Has::Nothing)) => lists.release_next(),
-            Some(Next::Ours(has)) => {
-                lists.queue_next(has == Has::Dropbehind);
+            Some(true) => {
+                lists.queue_next();
                 some = true;
             }
-            Some(Next::OfSync) => lists.hand_over_next(),
+            Some(false) => lists.leave_next(),
         }
     }
     Queued { some, more: true }
 }
 
 /// Writes `budget` pages of the inodes that have dirty dropbehind pages. The budget is the exact
-/// count when the round begins, so that a writer that continues does not keep the flusher.
+/// count when the round begins, so that a writer that continues does not keep the round from
+/// ending.
 ///
-/// A round without a budget only releases inodes that have no dirty dropbehind folio.
+/// A round without a budget only leaves inodes that have no dirty dropbehind folio.
 pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ended {
     let mut left = budget.max(0);
     let mut ended = Ended {
@@ -304,7 +282,7 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
                 ended.pages = ended.pages.saturating_add(written.pages);
                 left = left.saturating_sub(written.pages);
                 progress = written.progress;
-                // If the portion is used up, an inode may have more.
+                // If the portion is used up, an inode may have more dirty pages.
                 passes += usize::from(written.all && !queued.more && written.pages < pages);
             }
         }

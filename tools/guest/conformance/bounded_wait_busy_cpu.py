@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""fdatasync of DONTCACHE writes while a real-time task has the CPU of the drive's interrupts."""
+"""fdatasync of DONTCACHE writes while a real-time task occupies the CPU of the drive's interrupts."""
 
 from __future__ import annotations
 

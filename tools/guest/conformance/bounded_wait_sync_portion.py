@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""syncfs() of a small file beside a kick for 512 MiB on another partition of a slow drive: they share a flusher.
+"""syncfs() of a small file beside a kick for 512 MiB on another partition of a slow drive with the same flusher.
 
 It waits for one portion of what is written for the kick. Counted in bytes: the drive is as slow as the
 host makes it.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""ext4 with and without delayed allocation, and with data in its journal, from memory that is not there yet."""
+"""ext4 with and without delayed allocation and with data=journal; the writer's buffer is not in memory yet."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An NFS server that writes with DONTCACHE, whole pages and shifted ones, a second after its client's COMMIT."""
+"""Aligned and unaligned writes of an NFS server that writes with DONTCACHE, a second after its client's COMMIT."""
 
 from __future__ import annotations
 

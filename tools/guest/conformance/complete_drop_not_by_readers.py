@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An ordinary read of pages that are in the cache: those that a DONTCACHE read ahead has brought."""
+"""An ordinary read of pages that a DONTCACHE read has read ahead: they must stay."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Pages that somebody else has read, spliced, mapped or written between the write and its writeback stay."""
+"""Another program reads, splices, maps or writes the pages between the write and its writeback: they must stay."""
 
 from __future__ import annotations
 

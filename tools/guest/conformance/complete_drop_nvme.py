@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Writes, overwrites and unaligned appends on a drive whose interrupt completes (NVMe), bare and with file systems."""
+"""Writes, overwrites and unaligned appends; an interrupt completes requests (NVMe); bare and with file systems."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""DONTCACHE writers of the same pages, beside syncs of them."""
+"""Several DONTCACHE writers of the same pages, beside syncs of these pages."""
 
 from __future__ import annotations
 

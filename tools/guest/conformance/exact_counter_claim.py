@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Ordinary reads and writes of pages that are dirty for DONTCACHE, beside others, and DONTCACHE writes over both."""
+"""Ordinary reads and writes of dirty DONTCACHE pages and of other pages, then DONTCACHE writes over all of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An inode that moves to another cgroup's wb while its pages are dirty."""
+"""An inode moves to the wb of another cgroup while its pages are dirty."""
 
 from __future__ import annotations
 

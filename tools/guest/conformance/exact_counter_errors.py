@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Writeback that fails, on a device and on file systems."""
+"""Writeback fails, on a block device and on file systems."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A CPU that goes away after it has counted pages as dirty, which another one cleans."""
+"""A CPU goes offline after it has counted dirty pages, and another CPU cleans them."""
 
 from __future__ import annotations
 

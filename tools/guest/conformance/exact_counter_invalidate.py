@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Invalidation of dirty pages: drop_caches, POSIX_FADV_DONTNEED, an O_DIRECT write over them."""
+"""Dirty pages are invalidated by drop_caches, by POSIX_FADV_DONTNEED, and by an O_DIRECT write over them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Page faults that look up what a DONTCACHE writer is about to count, and the flusher about to clean."""
+"""Page faults look up pages that a DONTCACHE writer is about to count and the flusher is about to clean."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Dirty folios that are moved in memory: compaction again and again beside a DONTCACHE writer."""
+"""Compaction migrates dirty folios again and again beside a DONTCACHE writer."""
 
 from __future__ import annotations
 

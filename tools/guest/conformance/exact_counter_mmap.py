@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Stores through a mapping into pages that are dirty for DONTCACHE already, beside others."""
+"""Stores through a mapping into dirty DONTCACHE pages and into other pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An NFS server that writes with DONTCACHE, and a drive that fails under it: its client is told once."""
+"""An NFS server writes with DONTCACHE to a drive that fails; the client gets one error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A hole that is punched into dirty pages, its ends inside of pages."""
+"""A hole whose ends are inside of pages is punched into dirty pages."""
 
 from __future__ import annotations
 

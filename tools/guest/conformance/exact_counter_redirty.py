@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Pages that are written again and again while they are dirty or under writeback."""
+"""Pages are written again and again while they are dirty or under writeback."""
 
 from __future__ import annotations
 

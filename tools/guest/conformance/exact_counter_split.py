@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Large folios that are split while they are dirty, by truncation: those of xfs that were written as a whole."""
+"""Truncation splits large dirty folios of xfs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Truncation in the middle of a large folio, and of a whole file."""
+"""A file is truncated in the middle of a large folio, and as a whole."""
 
 from __future__ import annotations
 

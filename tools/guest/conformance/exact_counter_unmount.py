@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A file system that is unmounted with dirty pages, and files that are deleted with them."""
+"""A file system is unmounted with dirty pages, and files with dirty pages are deleted."""
 
 from __future__ import annotations
 

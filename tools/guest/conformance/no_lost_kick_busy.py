@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A flusher that is busy for long: much buffered data on a slow drive, all of which it is told to write.
+"""A flusher that must write much buffered data to a slow drive.
 
 The page has another file beside it, whose ordinary pages are more than the kick is for.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An inode that moves to another cgroup's wb between the kick and the flusher, without periodic writeback."""
+"""An inode moves to the wb of another cgroup between the kick and the round, without periodic writeback."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Single pages without periodic writeback, one after the other; it is off, or an hour away.
+"""Single pages, one after the other, while periodic writeback is off or an hour away.
 
 Each waits for others that do not come, until the longest delay of a wb is over. Where periodic writeback is off the
 kernel runs the flusher for the first dirty inode at once, which finds what a writer has asked for.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""One long syncfs() of many files on a slow drive: beside a page of one of them, a new file's, another partition's.
+"""A long syncfs() of many files on a slow drive, beside a page of one of them, of a new file, and of another partition.
 
 What the sync is for is written when it is over, though somebody writes with DONTCACHE all the time.
 """

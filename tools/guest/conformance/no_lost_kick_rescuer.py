@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""No worker for the flusher, and none can be made: the rescuer of its workqueue runs it, for 1024 pages."""
+"""1024 pages while no worker can be created, so that the rescuer of the workqueue runs the flusher."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""syncfs() again and again of one partition of a slow drive, beside a page of another: they share a flusher."""
+"""Repeated syncfs() of one partition of a slow drive, beside a page of another partition with the same flusher."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""aio (io_submit): a queue of buffered and O_DIRECT writes on files and on a device."""
+"""A queue of buffered and of O_DIRECT writes through aio (io_submit), to files and to a block device."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""O_DIRECT, O_SYNC, O_DSYNC, O_APPEND and the RWF flags in all combinations, by each interface, on files and a device.
+"""Combinations of O_DIRECT, O_SYNC, O_DSYNC, O_APPEND and RWF flags, by each interface, to files and a block device.
 
 Each is taken where the kernel documents that it is, and refused where it documents that.
 """

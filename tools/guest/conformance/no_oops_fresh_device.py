@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""O_DIRECT on a block device just opened, whose inode was never dirtied: each way, and buffered writes then."""
+"""O_DIRECT writes to a block device whose inode was never dirtied, through each interface, then buffered writes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A file system that is frozen (FIFREEZE) and thawed while writers run, by each interface, buffered, O_DIRECT and O_SYNC."""
+"""Buffered, O_DIRECT and O_SYNC writers while their file system is frozen and thawed."""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""io_uring, buffers fixed and not, with and without a kernel thread that submits."""
+"""io_uring with and without fixed buffers, and with and without a submission thread; reads that must not wait."""
 
 from __future__ import annotations
 
 import itertools
+import mmap
+import os
 import subprocess
 
-from lib.dontcache import MOUNT, NVME, file_system, run, trace
+from lib.dontcache import MIB, MOUNT, NVME, PAGE, RWF_DONTCACHE, file_system, opened, run, trace
+from lib.interfaces import read_by_io_uring
 from lib.row import PATIENCE, SHORT, Verdict, main, tried, waited
 
 FIO = [
@@ -21,6 +24,25 @@ def unmounted() -> bool:
     return subprocess.run(["umount", MOUNT], capture_output=True, check=False).returncode == 0
 
 
+def nowait_reads() -> list[str]:
+    """What is wrong with reads that must not wait. They find every other page cached."""
+    waits, found, wrong = 0, mmap.mmap(-1, PAGE), []
+    with opened(MOUNT / "verify", os.O_RDONLY) as fd:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+        for offset in range(0, MIB, PAGE):
+            is_cached = bool(offset // PAGE % 2) and len(os.pread(fd, PAGE, offset)) == PAGE
+            try:
+                took = read_by_io_uring(fd, found, offset, os.RWF_NOWAIT)
+            except BlockingIOError:
+                waits, took = waits + 1, 0
+            right = bytearray(PAGE)
+            os.preadv(fd, [right], offset, RWF_DONTCACHE)
+            if took not in ((PAGE,) if is_cached else (0, PAGE)) or took and found[:] != right:
+                wrong.append(f"a read at {offset} that must not wait took {took} bytes")
+    tried(waits or wrong, "reads that would have to wait")
+    return wrong[:3]
+
+
 def io_uring() -> Verdict:
     runs, wrong = 0, []
     for kind, fixed, thread in itertools.product(("ext4", "xfs"), (0, 1), (0, 1)):
@@ -32,6 +54,7 @@ def io_uring() -> Verdict:
             tried(begun is not None, "a DONTCACHE write by io_uring")
             assert waited(unmounted, PATIENCE) is not None, "the file system stays busy"
             run("mount", "-t", kind, NVME, MOUNT)
+            wrong += nowait_reads()
             found = subprocess.run([*FIO, "--verify_only=1"], capture_output=True, text=True, check=False)
         runs += 1
         if found.returncode:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A loop device on a file of xfs, buffered and direct below, bare and with ext4 on it."""
+"""A loop device on a file of xfs, with buffered and direct I/O below, bare and with ext4."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""O_DIRECT over blocks that a file has, after a mount: its inode was never dirtied. Each way, the first of an inode."""
+"""O_DIRECT overwrites of a file after a mount, when its inode was never dirtied, through each interface."""
 
 from __future__ import annotations
 

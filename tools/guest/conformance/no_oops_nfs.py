@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""NFS: each way to write to a client, whose server itself writes buffered, with DONTCACHE, directly."""
+"""Writes through each interface to an NFS client, whose server writes buffered, with DONTCACHE, or directly."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An NFS server that is stopped while its client writes, and started again: what was committed is there."""
+"""An NFS server is stopped and started again while its client writes; committed data must be there."""
 
 from __future__ import annotations
 

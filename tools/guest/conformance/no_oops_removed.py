@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A device that is removed while its pages are dirty and writers go on, in several ways, bare and with a file system."""
+"""A device is removed in several ways while its pages are dirty and writers run, bare and with a file system."""
 
 from __future__ import annotations
 

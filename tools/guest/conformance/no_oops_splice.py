@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""splice and sendfile from pages that are dropped while a pipe or another file has them, and into such."""
+"""splice and sendfile from pages that are dropped while a pipe or another file holds them, and into such pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A file system that is unmounted with dirty DONTCACHE pages, lazily while a writer runs, who closes it in the end."""
+"""A file system is unmounted with dirty DONTCACHE pages, and lazily while a writer runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A page written with DONTCACHE beside 10 and beside 20,000 ordinary files that are dirty: none is written, all keep their date."""
+"""A DONTCACHE page beside 10 and 20,000 dirty ordinary files, which must not be written and must keep their age."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A file that is dirty but not old, beside DONTCACHE writers: it is written when it is old, and not before."""
+"""A dirty ordinary file beside DONTCACHE writers: it is written when it is old, and not before."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A DONTCACHE writer and a buffered one at the same time: neither starves."""
+"""A DONTCACHE writer and a buffered writer at the same time: neither starves."""
 
 from __future__ import annotations
 

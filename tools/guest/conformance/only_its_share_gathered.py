@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Few pages wait for others, and enough pages begin a round: in a file, in several, in cgroups."""
+"""Few pages wait for more, and enough pages begin a round: in one file, in several files, and in cgroups."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ATTEMPTS = 5
 """How often the pages are written, until it takes less than the delay to do so."""
 
 CASES = (
-    ("5 MiB of a file", 1, 5 * MIB, False, False),
-    ("12 MiB of a file", 1, 12 * MIB, False, True),
-    ("5 MiB of 4 files", 4, 5 * MIB, False, False),
-    ("12 MiB of 4 files", 4, 12 * MIB, False, True),
-    ("10 MiB of 2 cgroups", 2, 10 * MIB, True, False),
-    ("24 MiB of 2 cgroups", 2, 24 * MIB, True, True),
+    ("10 MiB of a file", 1, 10 * MIB, False, False),
+    ("20 MiB of a file", 1, 20 * MIB, False, True),
+    ("10 MiB of 4 files", 4, 10 * MIB, False, False),
+    ("20 MiB of 4 files", 4, 20 * MIB, False, True),
+    ("18 MiB of 2 cgroups", 2, 18 * MIB, True, False),
+    ("40 MiB of 2 cgroups", 2, 40 * MIB, True, True),
 )
 """How many files, how much, whether each is of a cgroup and so of a wb of its own, and whether that is enough."""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Once all is written, the flusher rests: no timer of a DONTCACHE write runs it again."""
+"""The flusher is idle once all pages are written: no timer of a DONTCACHE write runs it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def idle() -> Verdict:
         with file_system(kind) as root, opened(root / "small") as small, opened(root / "large") as large:
             with never_periodic():
                 with trace("workqueue/workqueue_execute_start") as lines:
-                    write_dontcache(large, 0, bytes(8 * MIB))
+                    write_dontcache(large, 0, bytes(16 * MIB))
                     write_dontcache(small, 0, bytes(PAGE))
                     until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
                     os.sync()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A page written with DONTCACHE beside a file with much that was dirtied just before, and is nobody's kick.
+"""A DONTCACHE page beside a file with much data that was dirtied just before, for which nothing was kicked.
 
 That file was written with DONTCACHE as well, but nothing of that is dirty any more.
 """

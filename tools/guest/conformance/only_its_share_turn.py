@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A DONTCACHE writer who is faster than the drive, for long: an ordinary file that nobody syncs has its turn."""
+"""A DONTCACHE writer that is faster than the drive for long: an ordinary file is written too, without a sync."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the benchmark and the rows of conformance share."""
+"""Modules that the guest tests, the benchmark and the rows of conformance share."""

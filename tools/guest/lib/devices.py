@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Block devices that differ in where a bio completes; each is a context with the name of its node."""
+"""Block devices that differ in the context in which a bio completes. Each is a context with the name of its node."""
 
 from __future__ import annotations
 

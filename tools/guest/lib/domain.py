@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An inode that changes its writeback domain while a DONTCACHE writer's pages are dirty."""
+"""Moves an inode to another writeback domain while a DONTCACHE writer's pages are dirty."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the guest tests share: file systems, DONTCACHE writes, and what to look at."""
+"""Helpers that the guest tests share: file systems, DONTCACHE writes, and state of the kernel to check."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 MKFS = {
     "xfs": ["mkfs.xfs", "-q", "-f"],
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "btrfs": ["mkfs.btrfs", "-q", "-f"],
 }
 
 
@@ -58,12 +59,19 @@ def sanitizer() -> str:
 def file_system(kind: str, device: str = NVME, *options: object, mode: str = "rw") -> Iterator[Path]:
     """A fresh file system of this kind on the device, made with these options, too, and mounted with this mode."""
     run(*MKFS[kind], *options, device)
-    MOUNT.mkdir(exist_ok=True)
-    run("mount", "-t", kind, "-o", mode, device, MOUNT)
+    with mounted(kind, device, mode) as root:
+        yield root
+
+
+@contextlib.contextmanager
+def mounted(kind: str, device: str = NVME, mode: str = "rw", root: Path = MOUNT) -> Iterator[Path]:
+    """The file system on the device, mounted with this mode."""
+    root.mkdir(exist_ok=True)
+    run("mount", "-t", kind, "-o", mode, device, root)
     try:
-        yield MOUNT
+        yield root
     finally:
-        run("umount", MOUNT)
+        run("umount", root)
 
 
 def remount(kind: str) -> None:

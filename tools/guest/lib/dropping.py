@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What stays in the cache of what was written with DONTCACHE."""
+"""Checks how much of what was written with DONTCACHE stays in the page cache."""
 
 from __future__ import annotations
 

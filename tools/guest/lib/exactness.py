@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the rows of the exact counter share: dirty pages of a DONTCACHE writer that something happens to."""
+"""Helpers for the rows of the exact counter: DONTCACHE writes, and events that change their dirty pages."""
 
 from __future__ import annotations
 

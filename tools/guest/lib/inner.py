@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A loop device on a file of another file system, and where what is on it can be mounted."""
+"""A loop device on a file of another file system, and the folder where it can be mounted."""
 
 from __future__ import annotations
 

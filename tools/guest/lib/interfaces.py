@@ -102,18 +102,28 @@ def _liburing() -> ctypes.CDLL:
     library = ctypes.CDLL("liburing-ffi.so.2")
     library.io_uring_get_sqe.restype = ctypes.c_void_p
     pointer, number = ctypes.c_void_p, ctypes.c_int
-    library.io_uring_prep_writev2.argtypes = [pointer, number, pointer, ctypes.c_uint, ctypes.c_uint64, number]
-    library.io_uring_prep_writev2.restype = None
+    for prepare in (library.io_uring_prep_readv2, library.io_uring_prep_writev2):
+        prepare.argtypes = [pointer, number, pointer, ctypes.c_uint, ctypes.c_uint64, number]
+        prepare.restype = None
     return library
 
 
 def by_io_uring(fd: int, page: mmap.mmap, offset: int, flags: int = 0) -> int:
+    return _by_io_uring(_liburing().io_uring_prep_writev2, fd, page, offset, flags)
+
+
+def read_by_io_uring(fd: int, page: mmap.mmap, offset: int, flags: int = 0) -> int:
+    """Reads with DONTCACHE."""
+    return _by_io_uring(_liburing().io_uring_prep_readv2, fd, page, offset, flags)
+
+
+def _by_io_uring(prepare: Callable[..., None], fd: int, page: mmap.mmap, offset: int, flags: int) -> int:
     uring, ring, done = _liburing(), ctypes.create_string_buffer(RING), ctypes.POINTER(_Cqe)()
     data = _Iovec(address_of(page), len(page))
     _took(uring.io_uring_queue_init(1, ring, 0))
     try:
         request = uring.io_uring_get_sqe(ring)
-        uring.io_uring_prep_writev2(request, fd, ctypes.byref(data), 1, offset, RWF_DONTCACHE | flags)
+        prepare(request, fd, ctypes.byref(data), 1, offset, RWF_DONTCACHE | flags)
         _took(uring.io_uring_submit_and_wait(ring, 1))
         _took(uring.io_uring_wait_cqe(ring, ctypes.byref(done)))
         return _took(done.contents.res)

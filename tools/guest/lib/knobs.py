@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Settings for as long as a row wants them, and those below /proc/sys/vm that say when the flusher writes by itself."""
+"""Changes settings while a row runs, such as those of /proc/sys/vm that control when the flusher writes by itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long fdatasync waits while the CPU of the drive's interrupts is busy."""
+"""Measures how long fdatasync waits while the CPU of the drive's interrupts is busy."""
 
 from __future__ import annotations
 

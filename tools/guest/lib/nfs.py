@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""NFS with both ends in one kernel: a folder that its own server exports is mounted again.
+"""Mounts a folder through the NFS server of the same kernel.
 
-What rpc.mountd tells the server is told by hand, so that no daemon is needed. The server is that of the
-network namespace in which this runs.
+No daemon is needed: this module tells the server what rpc.mountd would tell it. The server is that of the
+network namespace in which this module runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the rows of the conformance table share: how one ends, and how the counter is read.
+"""Helpers for the rows of the conformance table: how a row ends, and how it reads the counter.
 
-A row that cannot be run, or that has not tried what it is there for, raises; only a row that has tried
-it tells whether the promise was kept.
+A row that cannot be run, or that has not tried what it is for, raises. Only a row that has tried it reports
+whether the promise was kept.
 """
 
 from __future__ import annotations
@@ -38,31 +38,39 @@ PATIENCE = 10
 
 
 class Verdict(NamedTuple):
-    """Whether the promise was kept, and the figures that show it."""
+    """Whether the promise was kept, the figures that show it, and what was wrong in each place that was tried."""
 
     kept: bool
     figures: str
+    each: dict[str, str] = {}
 
 
 class NotTried(AssertionError):
     """The row has not come to what it is there for: a matter of luck on a busy host."""
 
 
-def main(row: Callable[[], Verdict], breaks_c: bool = False, stacks: bool = False) -> None:
+def of_each(wrong: dict[str, str]) -> Verdict:
+    """Whether nothing is wrong in any place."""
+    figures = "; ".join(f"{name}: {words}" for name, words in wrong.items() if words)
+    return Verdict(not figures, figures or f"{len(wrong)} of {len(wrong)}", wrong)
+
+
+def main(row: Callable[[], Verdict], breaks_c: bool = False, stacks: bool = False, whole: bool = False) -> None:
     """Runs the row, again if it had no luck, and tells what came of it.
 
-    With stacks the row gets the kernel that has drivers for them. A row that is known to break C has to, if it takes its time: or it would prove nothing of Rust.
+    With stacks the row gets the kernel that has drivers for them. With whole it is no part of make test: it
+    compares times, and a busy host would break it. A row that is known to break C has to, if it takes its time: or it would prove nothing of Rust.
     """
     for attempt in range(ATTEMPTS):
         try:
-            kept, figures = row()
+            kept, figures, each = row()
             tried(not (kept and breaks_c and core() == "c" and not SHORT), f"what breaks C: {figures}")
             break
         except Exception as error:
             if attempt == ATTEMPTS - 1 or not isinstance(error, NotTried):
                 traceback.print_exc()
                 sys.exit(SPOILT)
-    print(json.dumps({"kept": kept, "figures": figures}), flush=True)
+    print(json.dumps({"kept": kept, "figures": figures, "each": each}), flush=True)
     if not kept:
         sys.exit(SPOILT)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A slow drive, whose flusher can be kept busy for long."""
+"""A slow drive that keeps its flusher busy for long."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tests of the buffer-head walk share: places to write to, a model of their bytes, faults.
+"""Helpers for the tests of the buffer-head walk: places to write to, models of their bytes, and faults.
 
-A store is where the bytes are: a file on ext4 or a block device. Its model makes every write in
-both places, so that all bytes can be compared: in the page cache, and as the device has them.
+A store is a file on ext4 or a block device. Its model makes every write both in the store and in memory. So
+a test can compare all bytes, in the page cache and on the device.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Each way to write a page with DONTCACHE: flags of open and of the write in every combination, each interface.
+"""Lists the ways to write a page with DONTCACHE: each interface, with all combinations of open and write flags.
 
-Which of them a kernel takes is documented, in pwritev2(2), open(2), io_uring_enter(2) and by those who
-refuse one in its source: `documented()` has all of it. What is refused and should not be, or the reverse,
-is as wrong as what cannot be read back.
+The documentation says which of them a kernel accepts: pwritev2(2), open(2), io_uring_enter(2), and the source
+of those that refuse one. `documented()` has all of it. A write that is refused and should not be, or the reverse,
+is as wrong as data that cannot be read back.
 """
 
 from __future__ import annotations

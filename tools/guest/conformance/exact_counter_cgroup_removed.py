@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A cgroup with 3000 inodes is removed while some are dirty and another cgroup writes to one; unmounts with lazytime"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+from lib.dontcache import NVME, cgroup, counter, file_system, held, in_cgroup, mounted, opened, until, write_dontcache
+from lib.exactness import told
+from lib.row import KIB, NOTHING, SHORT, Verdict, main, tried
+
+INODES = 3000
+UNMOUNTS = 20 if SHORT else 200
+FEW = 20
+
+
+def write_files(root: Path, count: int) -> None:
+    for nr in range(count):
+        with opened(root / str(nr)) as fd:
+            write_dontcache(fd, 0, bytes(4 * KIB))
+
+
+def many_inodes(kind: str) -> tuple[int, int]:
+    """The counter once the cgroup is gone, its inodes have moved, and all is written."""
+    with file_system(kind) as root, cgroup("others") as others:
+        with held(), cgroup("gone") as gone:
+            in_cgroup(gone, lambda: write_files(root, INODES))
+            before = counter()
+            tried(before[0] >= FEW, f"dirty inodes: {told(before)}")
+            in_cgroup(others, lambda: write_files(root, 1))
+        until(lambda: counter()[1] == 0, 20, "all is written")
+        return counter()
+
+
+def unmounted(kind: str) -> tuple[int, int]:
+    """The counter after unmounts beside inodes that move because their cgroup is removed."""
+    with file_system(kind):
+        pass
+    for nr in range(UNMOUNTS):
+        with cgroup(f"group{nr}") as group:
+            with mounted(kind, mode="lazytime") as root:
+                in_cgroup(group, partial(write_files, root, FEW))
+                # Its clean inodes begin to move to another wb.
+                os.rmdir(group)
+            group.mkdir()
+    return counter(NVME)
+
+
+def removed() -> Verdict:
+    ends = {
+        f"{kind}, {what}": function(kind)
+        for kind in ("ext4", "xfs")
+        for what, function in (("3000 inodes", many_inodes), (f"{UNMOUNTS} unmounts", unmounted))
+    }
+    figures = "; ".join(f"{name} {told(end)}" for name, end in ends.items())
+    return Verdict(all(end == NOTHING for end in ends.values()), figures)
+
+
+if __name__ == "__main__":
+    main(removed)

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Every CPU but the first goes offline and online again and again while writers run on all CPUs"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from lib.dontcache import MIB, file_system, forked, opened, write_dontcache
+from lib.dropping import pages_left
+from lib.exactness import told
+from lib.row import KIB, NOTHING, SHORT, Verdict, main, synced_counter, tried
+
+CPUS = sorted(Path("/sys/devices/system/cpu").glob("cpu[1-9]*/online"))
+SECONDS = 5 if SHORT else 60
+"""On each of two file systems."""
+WRITERS = 4
+LENGTH = 8 * MIB
+PIECES = (4 * KIB, 64 * KIB)
+
+
+def write_until(path: Path, deadline: float, piece: int) -> None:
+    with opened(path) as fd:
+        while time.monotonic() < deadline:
+            for offset in range(0, LENGTH, piece):
+                write_dontcache(fd, offset, bytes(piece))
+            os.fsync(fd)
+        assert pages_left(fd, LENGTH, 3) == 0, f"pages of {path.name} stay"
+
+
+def plug(deadline: float) -> int:
+    """How often a CPU has gone and come back."""
+    times = 0
+    while time.monotonic() < deadline:
+        for cpu in CPUS:
+            cpu.write_text("0")
+            cpu.write_text("1")
+            times += 1
+    return times
+
+
+def cpus() -> Verdict:
+    figures = []
+    kept = True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root:
+            deadline = time.monotonic() + SECONDS
+            children = [
+                forked(partial(write_until, root / str(nr), deadline, PIECES[nr % 2])) for nr in range(WRITERS)
+            ]
+            times = plug(deadline)
+            ended = [os.waitpid(child, 0)[1] for child in children]
+            end = synced_counter()
+        tried(times > len(CPUS), f"CPUs that come back {times} times")
+        kept &= end == NOTHING and not any(ended)
+        figures.append(f"{kind} {times} times, {sum(map(bool, ended))} writers failed, synced {told(end)}")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(cpus, breaks_c=True)

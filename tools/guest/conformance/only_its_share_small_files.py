@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""2000 new files of 9000 bytes, up to the end of a sync: DONTCACHE takes at most 1.1 times as long as buffered"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from lib.dontcache import RWF_DONTCACHE, file_system, opened
+from lib.row import Verdict, main
+
+FILES, LENGTH = 2000, 9000
+PAIRS = 5
+MOST = 1.1
+
+
+def seconds(folder: Path, flags: int) -> float:
+    """The time from the first file to the end of the sync."""
+    folder.mkdir()
+    os.sync()
+    begin = time.monotonic()
+    for number in range(FILES):
+        with opened(folder / str(number)) as fd:
+            assert os.pwritev(fd, [bytes(LENGTH)], 0, flags) == LENGTH
+    os.sync()
+    return time.monotonic() - begin
+
+
+def small_files() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        took = {0: 0.0, RWF_DONTCACHE: 0.0}
+        with file_system(kind) as root:
+            for pair in range(PAIRS):
+                for flags in took:
+                    took[flags] += seconds(root / f"{pair} {flags}", flags)
+        ratio = took[RWF_DONTCACHE] / took[0]
+        kept &= ratio <= MOST
+        figures.append(f"{kind} {ratio:.2f} times, {took[0] / PAIRS:.2f} s buffered")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(small_files, breaks_c=True, whole=True)
