@@ -17,84 +17,108 @@ ARGUMENTS = $(if $(call given,ARGS),$(ARGS))
 # What a kernel is built and booted for.
 PLATFORM = $(call option,ARCH,arch) $(call option,PAGES,pages)
 
-# What would be ignored is refused: $(call refuse,NAMES,why).
-named = $(strip $(foreach name,$(1),$(if $(call given,$(name)),$(name))))
-refuse = $(if $(call named,$(1)),echo 'error: $(call named,$(1)): $(2)' >&2; exit 2)
+# The variables that a target takes. Other variables are refused: make would ignore them without a word.
+takes_check := ONLY
+takes_guest := ONLY
+takes_test := SANITIZE RT ARCH PAGES
+takes_kernel := ARCH PAGES
+takes_kunit := ARCH PAGES
+takes_micro := ARCH
+takes_price := CPUS A B
+takes_series := CHECK
+takes_conformance := ARGS
+takes_mutants := ARGS
+takes_bench := $(if $(call given,TARGET),TARGET SIZE DESTRUCTIVE,SIM NATIVE QUICK) ARGS
+takes_compare := A B
+takes_results := ARGS
 
-# Options that people give as if they were make's.
-options_of_args = $(call refuse,ONLY VARIANTS PAIRS MEM DRIVE REPORT CORE,make does not know it; options are given like $(1))
+# Their names. In this list, a value has a backslash before each of its spaces and tabs.
+comma := ,
+space := $(subst ,, )
+tab := $(subst ,,	)
+overrides = $(subst \$(tab),_,$(subst \$(space),_,$(MAKEOVERRIDES)))
+names = $(foreach word,$(overrides),$(firstword $(subst =, ,$(word))))
+goals = $(or $(MAKECMDGOALS),help)
+refused := $(filter-out $(foreach goal,$(goals),$(takes_$(goal))),$(names))
 
-## run: build what is missing, compare the two cores, write build/report/
+ifneq ($(refused),)
+.PHONY: $(goals)
+$(goals):
+	@echo 'error: make $@$(if $(call given,TARGET), TARGET=) does not take $(refused); it takes $(or $(takes_$@),nothing)$(if $(findstring ARGS,$(takes_$@)),$(comma) like ARGS="--help")' >&2; exit 2
+else
+
+# First:
+## run: build, compare the two cores, write build/report/; 4 to 18 minutes
 run:
 	@tools/enter --install python3 -m rust_writeback $@
 
-## test: everything that CI runs: host tests, lint, KUnit, guest tests
-## test SANITIZE=kasan: the guest tests on a kernel with kasan, kcsan, kmemleak, lockdep or ubsan
-## test RT=1: some guest tests and promises on a PREEMPT_RT kernel with lockdep
-## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; PAGES=16k or 64k for larger pages
-test:
-	@$(if $(filter-out 1,$(if $(call given,RT),$(RT))),echo 'error: RT=$(RT): give RT=1 or leave it out' >&2; exit 2)
-	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(if $(filter 1,$(if $(call given,RT),$(RT))),--sanitize rt) $(PLATFORM)
-
-## kernel: build/bzImage and build/.config
+# To change code:
+## kernel: build/bzImage and build/.config; 15 seconds after a changed line
 ## kernel ARCH=arm64: build/Image-arm64-4k; PAGES=16k or 64k for larger pages
 kernel:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
-## arm64: compile our objects for arm64, with pages of 4 and of 64 KiB
-## lint: rustfmt, clippy, checkpatch, shellcheck, mypy
-## audit: every use of unsafe with its reason, and the C functions that safe functions call
-## litmus: check the memory orders that we rely on with the kernel's memory model
+## check: before a commit: host tests, lint, KUnit, some guest tests; 5 minutes
+## check ONLY=PATTERN: the same with these guest tests
+## guest ONLY=PATTERN: guest tests on both cores, as ONLY='buffer_walk*'; all without ONLY
+## host: what needs no guest: tests of the core and the tools, models; 6 minutes
+check guest host:
+	@tools/enter python3 -m rust_writeback test --part=$@ $(call option,ONLY,only)
+
+## lint: rustfmt, clippy, checkpatch, shellcheck, mypy, the audit; 1 minute
+## audit: every use of unsafe with its reason, and C that safe functions call
 ## lines: lines of C and of Rust for each mechanism
-arm64 lint audit litmus lines:
+## litmus: check our memory orders with the kernel's memory model
+## arm64: compile our objects for arm64, with pages of 4 and of 64 KiB; 3 minutes
+lint audit lines litmus arm64:
 	@tools/enter python3 -m rust_writeback $@
 
-## kunit: the KUnit suites under user-mode Linux
+## kunit: the KUnit suites under user-mode Linux; 1 minute
 ## kunit ARCH=arm64: on an emulated arm64; PAGES=16k or 64k for larger pages
 kunit:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
-## micro: instructions per operation, C beside Rust
-## micro ARCH=arm64: the same on an emulated arm64
-micro:
-	@$(call refuse,PAGES,instructions are counted with pages of 4 KiB; leave it out)
-	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch)
+## vm: a shell in the virtual machine
+vm:
+	@tools/vm
 
+# All tests:
+## test: everything that CI runs; 40 minutes
+## test SANITIZE=NAME: guest tests with kasan, kcsan, kmemleak, lockdep or ubsan
+## test RT=1: guest tests and promises on PREEMPT_RT with lockdep; 20 minutes
+## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64
+test:
+	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(call option,RT,rt) $(PLATFORM)
+
+## conformance: try to break the promises of DONTCACHE on both cores; ARGS=--help
+conformance:
+	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
+
+## mutants: a broken core for each promise that C keeps; ARGS=--help
+mutants:
+	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
+
+# Measurements:
 ## price: kernel instructions per MiB until it is durable, C beside Rust; 8 minutes
 ## price A=CELL B=CELL: the functions that differ most between two cells of the last make price
 ## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs
 price:
-	@$(call refuse,ARCH PAGES,instructions are counted on x86; leave it out)
 	@tools/enter python3 -m rust_writeback $@ $(call option,CPUS,cpus) $(call option,A,a) $(call option,B,b)
 
-## series: our changes as patches to apply and to mail, in build/series/
-## series CHECK=1: build after each patch, with and without the core; an hour
-series:
-	@tools/enter python3 -m rust_writeback $@ $(if $(call given,CHECK),--check)
+## micro: instructions per operation, C beside Rust; 3 minutes
+## micro ARCH=arm64: the same on an emulated arm64
+micro:
+	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch)
 
-## conformance: try to break the promises of DONTCACHE on both cores; ARGS=--help has more
-conformance:
-	@$(call options_of_args,ARGS="--only no_oops_*")
-	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
-
-## mutants: try a broken core for each row of conformance that C passes; ARGS=--help has more
-mutants:
-	@$(call options_of_args,ARGS="--only kick_*")
-	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
-
-## bench: every load on both cores, DONTCACHE beside buffered; ARGS=--help has more
+## bench: loads, DONTCACHE beside buffered; hours; ARGS="--only tree/* --pairs 3"
 ## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
-## bench SIM=1: the same, counted in instructions: repeats to the digit; QUICK=1 for a few loads
-# With TARGET=/mnt/point or /dev/..., on this machine itself: SIZE=8 and DESTRUCTIVE=1 are for that.
-
+## bench SIM=1: the same, counted in instructions; QUICK=1 for a few loads
+## bench TARGET=PLACE: on this machine, in a folder, or DESTRUCTIVE=1 on a device; SIZE=GiB
 bench:
-	@$(call options_of_args,ARGS="--pairs 3")
 ifneq ($(call given,TARGET),)
-	@$(call refuse,SIM NATIVE QUICK,a TARGET is measured as it is; give one or the other)
 	@tools/enter --target $(call quoted,TARGET) python3 -m rust_writeback bench-target $(call option,SIZE,size) \
 		$(call option,DESTRUCTIVE,destructive) $(ARGUMENTS)
 else
-	@$(call refuse,SIZE DESTRUCTIVE,only for real hardware; give a TARGET or leave it out)
 	@tools/enter python3 -m rust_writeback $@ $(call option,SIM,sim) $(call option,NATIVE,native) \
 		$(call option,QUICK,quick) $(ARGUMENTS)
 endif
@@ -107,15 +131,18 @@ compare:
 results:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
-## vm: a shell in the virtual machine
-vm:
-	@tools/vm
+# The rest:
+## series: our changes as patches to apply and to mail, in build/series/
+## series CHECK=1: build after each patch, with and without the core; an hour
+series:
+	@tools/enter python3 -m rust_writeback $@ $(call option,CHECK,check)
 
 ## clean: remove what was built; the cache folder stays
 clean:
 	rm -rf build
 
 help:
-	@sed -n 's/^## \([^:]*\): \(.*\)/make \1\t\2/p' Makefile | expand -t 20
+	@sed -n -e 's/^# \([A-Z][a-z ]*:\)$$/\n\1/p' -e 's/^## \([^:]*\): \(.*\)/  make \1\t\2/p' Makefile | expand -t 27 | sed 1d
 
-.PHONY: run test bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro price results series vm clean help
+.PHONY: run check guest host test bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro price results series vm clean help
+endif

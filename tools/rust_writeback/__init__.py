@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What turns the sources of this project into a measured kernel.
+"""Builds a kernel from the sources of this project, tests it and measures it.
 
 Everything here runs inside the build root that tools/enter makes.
 """

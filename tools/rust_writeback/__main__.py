@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
 
-from .errors import run_main
+from .errors import Parser, run_main
 
 TARGETS = {
     "run": ("bench.short", "compare the two cores and write build/report/"),
@@ -33,7 +32,7 @@ TARGETS = {
 
 def main(arguments: list[str]) -> int:
     """Hand over to the module of the target, which has the same signature."""
-    parser = argparse.ArgumentParser(prog="rust_writeback", description=__doc__)
+    parser = Parser(prog="rust_writeback", description=__doc__)
     targets = parser.add_subparsers(dest="target", required=True, metavar="TARGET")
     for name, (_, text) in TARGETS.items():
         targets.add_parser(name, help=text, add_help=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The architectures that a kernel is built and booted for, and what is called differently on them."""
+"""The architectures for which a kernel is built and booted, and the names that differ between them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def chosen(name: str | None, pages: str | None) -> tuple[Arch, str]:
     """The architecture of this name and the size of its pages, as a user may leave them out."""
     arch = ARCHES.get(X86.name if name is None else name)
     if arch is None:
-        raise Failure(f"ARCH={name} is not known here; there are {' and '.join(ARCHES)}", 2)
+        raise Failure(f"ARCH={name} is unknown; give {' or '.join(ARCHES)}", 2)
     sizes = arch.pages or ("",)
     size = sizes[0] if pages is None else pages
     if size not in sizes or pages == "":
         *others, last = sizes
         allowed = f"PAGES={', '.join(others)} and {last}" if arch.pages else "one size of pages"
-        raise Failure(f"PAGES={pages} cannot be had; {arch.name} has {allowed}", 2)
+        raise Failure(f"PAGES={pages} is not possible; {arch.name} has {allowed}", 2)
     return arch, size

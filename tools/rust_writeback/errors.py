@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How a command ends when something is wrong: one line and a status."""
+"""Errors of a command: one line on stderr and an exit status."""
 
 from __future__ import annotations
 
+import argparse
 import errno
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 
 class Failure(Exception):
-    """Something that the user can mend.
+    """An error that the user can fix.
 
     The message is one line: what is wrong, then what to do.
     """
@@ -17,6 +19,21 @@ class Failure(Exception):
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
         self.status = status
+
+
+class Parser(argparse.ArgumentParser):
+    """A mistake on the command line is told in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        usage = " ".join(self.format_usage().split()).removeprefix("usage: ")
+        raise Failure(f"{message}; allowed: {usage}", 2)
+
+
+def check_flags(options: argparse.Namespace, *names: str) -> None:
+    """Refuse other values of what is on or off than make's NAME=1."""
+    for name in names:
+        if getattr(options, name) not in (None, "1"):
+            raise Failure(f"{name.upper()}={getattr(options, name)} is unknown; give {name.upper()}=1, or omit it", 2)
 
 
 def no_room(where: object) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where things are inside the build root.
+"""Paths inside the build root.
 
-The places are fixed, whatever they are called outside, so that compilers see
-the same paths in every checkout and ccache recognises the work of another one.
+The paths are fixed, whatever the folders are called outside. So compilers see the same paths in every
+checkout, and ccache recognises the work of another checkout.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How a long step shows how far it is."""
+"""Shows the progress of a long step."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Steps that are skipped when the content of their inputs has not changed.
+"""Skips steps whose inputs have the same content as before.
 
-A step has a key, a digest of all it depends on, and products. Its stamp holds
-the key and is written last, so a step that was cut short is done again. File
-times play no part: a fresh checkout of the same content is up to date.
+A step has a key, a digest of all it depends on, and products. Its stamp holds the key and is written last,
+so a step that was cut short is done again. File times play no part: a fresh checkout of the same content is
+up to date.
 """
 
 from __future__ import annotations

@@ -166,13 +166,13 @@ def test_file_that_is_no_rust_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_nothing_unsafe_at_all_is_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="nothing unsafe in 1 files"):
+    with pytest.raises(Failure, match="no unsafe code in 1 files"):
         found(tmp_path, "fn f() {}")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("nonsense", "cannot be read"), ('"a" = "b"', "no number"), ('"a" = 0', "no number")],
+    [("nonsense", "cannot be read"), ('"a" = "b"', "not a number"), ('"a" = 0', "not a number")],
 )
 def test_bad_ceilings_are_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "unsafe.toml"

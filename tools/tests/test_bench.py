@@ -138,7 +138,7 @@ def test_finished_steps_of_a_dead_guest_count_and_the_rest_is_named() -> None:
     lines = boot("c", planned)[:3]
     found = results.sift(lines, planned, 2, variant("c"))
     assert [m.scenario for m in found.measurements] == ["sequential", "random"]
-    said = "the guest did not come to the end of its plan; the run is not reported"
+    said = "the guest did not finish its plan; the run is not reported"
     assert found.problems == [f"boot of the c core, pair 2: {said}"]
 
 
@@ -321,14 +321,14 @@ def test_a_finished_benchmark_that_could_not_be_reported_is_not_measured_again(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--mem", "fast"], "--mem fast is no amount"),
+        (["--mem", "fast"], "--mem fast is not a size"),
         (["--drive", "floppy"], "--drive floppy: 'floppy' is unknown; give cloud, stream, fast, or limits"),
         (["--bps", "1G"], "unrecognized arguments: --bps 1G; allowed: "),
         (["--iops", "600"], "unrecognized arguments: --iops 600; allowed: "),
-        (["--pairs", "0"], "--pairs takes 1 or more"),
+        (["--pairs", "0"], "--pairs has to be at least 1"),
         (["--pairs", "some"], "invalid int value: 'some'; allowed: "),
-        (["--native=2"], "NATIVE=2: it is 1, or left out"),
-        (["--sim", "--native"], "SIM=1 counts, NATIVE=1 measures; give one or the other"),
+        (["--native=2"], "NATIVE=2 is unknown; give NATIVE=1, or omit it"),
+        (["--sim", "--native"], "SIM=1 and NATIVE=1 exclude each other; give only one"),
     ],
 )
 def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, arguments: list[str], words: str) -> None:
@@ -340,7 +340,7 @@ def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, arguments: l
 
 def test_make_run_takes_a_number_of_pairs_and_nothing_else(guests: Guests) -> None:
     assert short.parse([]).pairs == 3 and short.parse(["--pairs", "5"]).pairs == 5
-    for arguments, words in ((["--pairs", "0"], "--pairs takes 1"), (["--only", "tree"], "unrecognized arguments")):
+    for arguments, words in ((["--pairs", "0"], "--pairs has to be"), (["--only", "tree"], "unrecognized arguments")):
         with pytest.raises(Failure, match=words):
             short.main(arguments)
     assert not guests.booted
@@ -401,7 +401,7 @@ def test_a_guest_that_dies_costs_one_load(guests: Guests, capsys: pytest.Capture
     assert guests.bench(*THREE, "--pairs", "2") == 1
     printed = capsys.readouterr()
     assert "boot of rust, pair 1, xfs: the guest panicked" in printed.err
-    assert "did not come to the end" not in printed.err
+    assert "did not finish its plan" not in printed.err
     # Three loads, of which the second took the guest with it; the third got another one.
     booted = [("c", 3), ("rust", 3), ("rust", 1), ("rust", 2), ("c", 2)]
     assert guests.booted == [(core, "xfs", loads) for core, loads in booted]

@@ -162,7 +162,7 @@ def test_a_machine_that_cannot_serve_says_why_in_a_line(machine: Path, monkeypat
         assert "\n" not in str(caught.value)
 
     (machine / "localio").write_text("Y\n")
-    refused("would go around a server of its own machine")
+    refused("would bypass a server of its own machine")
     (machine / "localio").write_text("N\n")
     (machine / "tcp").write_text("  sl  local_address\n   1: 00000000:0801 00000000:0000 0A 0\n")
     refused("an NFS server is running")

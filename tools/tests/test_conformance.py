@@ -90,6 +90,12 @@ def test_the_rows_after_a_broken_promise_get_a_new_guest(monkeypatch: pytest.Mon
     assert [result.verdict for result in run(monkeypatch, breaks, rest).values()] == [BROKEN, KEPT, KEPT]
 
 
+def test_the_places_of_a_row_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = '{"kept": true, "figures": "2 of 2", "each": {"xfs": "", "ext4": ""}}'
+    results = run(monkeypatch, lambda stdout: stdout(script("first", told) + script("second", KEEPS) + script("third", KEEPS)) or 0)
+    assert [result.each for result in results.values()] == [{"xfs": "", "ext4": ""}, {}, {}]
+
+
 def test_a_warning_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def warns(stdout: Callable[[bytes], None]) -> int:
         stdout(script("first", KEEPS, emulated.TAINT_WARN) + script("second", KEEPS, emulated.TAINT_WARN))

@@ -84,32 +84,34 @@ def test_another_table_in_the_readme_is_told(project: Path) -> None:
     fresh(project)
     readme = project / "README.md"
     readme.write_text(readme.read_text().replace("| four logs", "| five logs"))
-    assert kept.stale(project) == ["the README's table is not that of tools/results/load.md; run: make results"]
+    assert kept.stale(project) == ["the README's table differs from tools/results/load.md; run: make results"]
 
 
 def test_another_price_in_the_readme_is_told(project: Path) -> None:
     fresh(project)
     readme = project / "README.md"
     readme.write_text(readme.read_text().replace("| xfs, 1 MiB |", "| xfs, 2 MiB |"))
-    assert kept.stale(project) == ["the README's first table is not that of tools/results/price.json; run: make price"]
+    assert kept.stale(project) == ["the README's first table differs from tools/results/price.json; run: make price"]
 
 
 def test_a_page_of_other_prices_is_told(project: Path) -> None:
     fresh(project)
     with (project / "tools" / "results" / "price.md").open("a") as file:
         file.write("More.\n")
-    assert kept.stale(project) == ["tools/results/price.md is not that of price.json; run: make price"]
+    assert kept.stale(project) == ["tools/results/price.md differs from price.json; run: make price"]
 
 
 def test_a_picture_of_other_figures_is_told(project: Path) -> None:
     fresh(project)
     (project / "tools" / "results" / "beside.svg").write_text("<!-- 0123456789ab -->\n<svg/>")
-    assert kept.stale(project) == ["tools/results/beside.svg is not of tools/results/load.md; run: make results"]
+    assert kept.stale(project) == [
+        "tools/results/beside.svg has other figures than tools/results/load.md; run: make results"
+    ]
 
 
 def test_a_readme_without_marks_is_told(project: Path) -> None:
     page = (project / "tools" / "results" / "load.md").read_text()
-    with pytest.raises(Failure, match="lost its marks"):
+    with pytest.raises(Failure, match="lacks the marks"):
         kept.with_part("# A page\n", page)
 
 
@@ -125,7 +127,7 @@ def test_a_load_that_is_missing_is_told() -> None:
     [
         ({"revisions": ["0123456789ab", "ba9876543210"]}, "no result of one revision"),
         ({}, "no result of one revision"),
-        ({"revision": "0123456789ab+changes"}, "changes that are in no revision"),
+        ({"revision": "0123456789ab+changes"}, "uncommitted changes"),
         ({"revision": "000000000000"}, "there is no revision 000000000000"),
     ],
 )
@@ -169,3 +171,8 @@ def test_an_unknown_page_is_told() -> None:
 def test_a_console_stays_where_it_is() -> None:
     failure = VmFailure("oops", "the guest oopsed: BUG", paths.LOG / "vm.log")
     assert kept._verdict({"verdict": "oops", "figures": str(failure)}) == ["oops", "the guest oopsed: BUG"]
+
+
+def test_a_place_that_a_core_did_not_reach_is_not_kept() -> None:
+    rows = [{"results": {"c": {"each": {"xfs": ""}}, "rust": {"each": {"xfs": "1 page left", "ext4": ""}}}}]
+    assert kept.where(rows) == [["xfs", "kept", "1 page left"], ["ext4", "not run", "kept"]]

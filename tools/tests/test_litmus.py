@@ -48,7 +48,7 @@ def test_a_test_says_what_is_to_come_of_it(monkeypatch: pytest.MonkeyPatch, tmp_
     with pytest.raises(Failure, match="no litmus tests"):
         litmus.run(tmp_path, tmp_path)
     write(tmp_path, "ours", "perhaps")
-    with pytest.raises(Failure, match="ours.litmus does not say"):
+    with pytest.raises(Failure, match="ours.litmus names no expected result"):
         litmus.run(tmp_path, tmp_path)
 
 

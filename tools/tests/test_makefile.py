@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,11 @@ def test_what_is_given_counts_whatever_the_environment_says() -> None:
     assert make("micro", "ARCH=arm64", **ALIEN)[-2:] == ["micro", "--arch=arm64"]
     for name in ("test", "kernel", "kunit"):
         assert make(name, "ARCH=arm64", "PAGES=64k", **ALIEN)[-3:] == [name, "--arch=arm64", "--pages=64k"]
+    assert make("check", "ONLY=walk*", **ALIEN)[-3:] == ["test", "--part=check", "--only=walk*"]
+    assert make("guest", "ONLY=walk*", **ALIEN)[-3:] == ["test", "--part=guest", "--only=walk*"]
+    assert make("host", **ALIEN)[-2:] == ["test", "--part=host"]
+    assert make("test", "RT=1", **ALIEN)[-2:] == ["test", "--rt=1"]
+    assert make("series", "CHECK=1", **ALIEN)[-2:] == ["series", "--check=1"]
     assert make("conformance", "ARGS=--core c", **ALIEN) == [*ENTER, "conformance", "--core", "c"]
     target = ["tools/enter", "--target", "/dev/x", *ENTER[1:], "bench-target"]
     assert make("bench", "TARGET=/dev/x", **ALIEN) == target
@@ -123,32 +129,83 @@ def test_arguments_are_words_of_the_shell() -> None:
     assert make("bench", "ARGS=--only 'tree/*' --pairs 3")[-4:] == ["--only", "tree/*", "--pairs", "3"]
 
 
+NONE = "it takes nothing"
+BENCH = 'it takes SIM NATIVE QUICK ARGS, like ARGS="--help"'
+TARGET = 'it takes TARGET SIZE DESTRUCTIVE ARGS, like ARGS="--help"'
+REFUSED = {
+    "run PAIRS=1": f"make run does not take PAIRS; {NONE}",
+    "run ARGS=--help": f"make run does not take ARGS; {NONE}",
+    "lint ARGS=x": f"make lint does not take ARGS; {NONE}",
+    "vm CORE=c": f"make vm does not take CORE; {NONE}",
+    "clean build=x": f"make clean does not take build; {NONE}",
+    "host ONLY=x": f"make host does not take ONLY; {NONE}",
+    "kernel SANITIZE=kasan": "make kernel does not take SANITIZE; it takes ARCH PAGES",
+    "kunit CORE=c": "make kunit does not take CORE; it takes ARCH PAGES",
+    "micro ARCH=arm64 PAGES=64k": "make micro does not take PAGES; it takes ARCH",
+    "price ARCH=arm64": "make price does not take ARCH; it takes CPUS A B",
+    "series check=1": "make series does not take check; it takes CHECK",
+    "test sanitize=kasan": "make test does not take sanitize; it takes SANITIZE RT ARCH PAGES",
+    "conformance CORE=c": 'make conformance does not take CORE; it takes ARGS, like ARGS="--help"',
+    "mutants ONLY=walk_*": 'make mutants does not take ONLY; it takes ARGS, like ARGS="--help"',
+    "bench pairs=3": f"make bench does not take pairs; {BENCH}",
+    "bench PAIRS=3 REPORT=here": f"make bench does not take PAIRS REPORT; {BENCH}",
+    "bench NATIVE=1 SIZE=4": f"make bench does not take SIZE; {BENCH}",
+    "bench SIM=1 DESTRUCTIVE=1": f"make bench does not take DESTRUCTIVE; {BENCH}",
+    "bench TARGET=/tmp NATIVE=1 SIM=1": f"make bench TARGET= does not take NATIVE SIM; {TARGET}",
+    "bench TARGET=/tmp QUICK=1": f"make bench TARGET= does not take QUICK; {TARGET}",
+    "bench 'ARGS=--only a=b c=d' X=1": f"make bench does not take X; {BENCH}",
+}
+"""What would be ignored, and what make says."""
+
+
+def told(words: str) -> tuple[int, str]:
+    """The status of make with these words, and the first line of its complaint."""
+    command = ["make", "--no-print-directory", *shlex.split(words)]
+    done = subprocess.run(command, cwd=PROJECT, env=clean(), capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_variable_that_would_be_ignored_is_refused(words: str) -> None:
+    status, said = told(words)
+    # The order of several is make's.
+    assert (status, sorted(said.replace(";", " ;").split())) == (2, sorted(f"error: {REFUSED[words].replace(";", " ;")}".split()))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["bench", "TARGET=/tmp", "NATIVE=1", "SIM=1"], "SIM NATIVE: a TARGET is measured as it is; give one or the other"),
-        (["bench", "NATIVE=1", "SIZE=4"], "SIZE: only for real hardware; give a TARGET or leave it out"),
-        (["bench", "DRIVE=fast"], 'DRIVE: make does not know it; options are given like ARGS="--pairs 3"'),
-        (["bench", "TARGET=/tmp", "ONLY=tree"], 'ONLY: make does not know it; options are given like ARGS="--pairs 3"'),
-        (["micro", "ARCH=arm64", "PAGES=64k"], "PAGES: instructions are counted with pages of 4 KiB; leave it out"),
-        (["price", "ARCH=arm64"], "ARCH: instructions are counted on x86; leave it out"),
-        (["conformance", "CORE=c"], 'CORE: make does not know it; options are given like ARGS="--only no_oops_*"'),
-        (["mutants", "ONLY=walk_*"], 'ONLY: make does not know it; options are given like ARGS="--only kick_*"'),
+        ("test RT=0", "RT=0 is unknown; give RT=1, or omit it"),
+        ("test RT=1 SANITIZE=kasan", "SANITIZE and RT need different kernels; omit one of them"),
+        ("test RT=1 ARCH=arm64", "SANITIZE and RT are for x86 only; omit them, or omit ARCH=arm64"),
+        ("series CHECK=0", "CHECK=0 is unknown; give CHECK=1, or omit it"),
+        ("bench SIM=yes", "SIM=yes is unknown; give SIM=1, or omit it"),
+        ("bench TARGET=/nowhere", "TARGET=/nowhere does not exist; name a folder on the drive to be measured, or a block device"),
+        ("guest ONLY=nothing", "no guest test matches nothing; they are in tools/guest/tests"),
+        ("price CPUS=3", "CPUS is the number of CPUs of the guest; give 2, 4 or 8"),
+        ("conformance ARGS=--nonsense", "unrecognized arguments: --nonsense; allowed: conformance"),
     ],
 )
-def test_what_would_be_ignored_is_refused(words: list[str], said: str) -> None:
-    command = ["make", "--no-print-directory", *words]
-    done = subprocess.run(command, cwd=PROJECT, env=clean(), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"error: {said}")
+def test_a_value_that_makes_no_sense_is_refused(words: str, said: str) -> None:
+    name, *variables = words.split()
+    # What make would run, without the build root around it: these tests are inside of that.
+    command = make(name, *variables)
+    if "TARGET=/nowhere" not in words:
+        command = [sys.executable, *command[command.index("-m") :]]
+    environment = {**clean(), "PYTHONPATH": "tools"}
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    line = next(line for line in (done.stdout + done.stderr).splitlines() if said in line)
+    assert done.returncode and len(line) < 1000, line
 
 
 def test_help_names_all_that_there_is() -> None:
     done = subprocess.run(["make", "help"], cwd=PROJECT, env=clean(), capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
+    lines = [line for line in done.stdout.splitlines() if line.startswith("  make ")]
     told = {line.split()[1] for line in lines}
-    phony = next(line for line in (PROJECT / "Makefile").read_text().splitlines() if line.startswith(".PHONY:"))
+    phony = next(line for line in (PROJECT / "Makefile").read_text().splitlines() if line.startswith(".PHONY: run "))
     assert told == set(phony.split()[1:]) - {"help"}
-    assert any(line.startswith("make bench NATIVE=1 ") for line in lines)
+    assert max(map(len, lines)) <= 100
+    assert {line.split()[2] for line in lines if line.split()[1] == "bench"} >= {"NATIVE=1", "SIM=1", "TARGET=PLACE"}
 
 
 def test_patterns_are_not_names_of_files(tmp_path: Path) -> None:

@@ -67,12 +67,12 @@ def test_another_core_is_refused() -> None:
 
 @pytest.mark.parametrize("output", [b"", b"[]", b"{}", b'{"core": "rust", "lines": []}', b"nonsense"])
 def test_nonsense_is_refused(output: bytes) -> None:
-    with pytest.raises(Failure, match="said nothing"):
+    with pytest.raises(Failure, match="printed nothing"):
         micro.parse(output, "rust")
 
 
 def test_outputs_that_are_no_object_are_refused() -> None:
-    with pytest.raises(Failure, match="said nothing"):
+    with pytest.raises(Failure, match="printed nothing"):
         parse(document() | {"overwrite": []})
 
 
@@ -108,7 +108,7 @@ def test_other_blocks_are_refused(outputs: dict[str, list[str]]) -> None:
 def test_a_line_too_many_is_refused(line: str) -> None:
     said = document()
     said["overwrite"]["4096"].append(line)
-    with pytest.raises(Failure, match=f"said: {line};"):
+    with pytest.raises(Failure, match=f"printed the line: {line};"):
         parse(said)
 
 
@@ -116,7 +116,7 @@ def test_a_line_too_many_is_refused(line: str) -> None:
 def test_a_cost_is_a_number(value: str) -> None:
     said = document()
     said["overwrite"]["1024"][1] = f"pwrite 1024 start {value}"
-    with pytest.raises(Failure, match="the overwrites of the rust core said"):
+    with pytest.raises(Failure, match="the overwrites of the rust core printed the line"):
         parse(said)
 
 
@@ -241,7 +241,7 @@ def test_a_lock_that_is_held_for_long_is_told() -> None:
 
 @pytest.mark.parametrize("look", [0, None, "long"])
 def test_a_look_of_rust_is_told(look: Any) -> None:
-    with pytest.raises(Failure, match="had no round|said nothing"):
+    with pytest.raises(Failure, match="had no round|printed nothing"):
         parse(document() | {"look": look})
     assert parse(document("c") | {"look": None}, "c").look is None
 
@@ -253,7 +253,7 @@ def test_many_files_that_cost_more_than_their_number_are_told() -> None:
         micro.judge(operations(), both(), ROUNDS, 1000, {few: 1000, many: 11_100}, DEARER)
     with pytest.raises(Failure, match="had no round"):
         parse(document() | {"files": {few: 1000, many: 0}})
-    with pytest.raises(Failure, match="said nothing"):
+    with pytest.raises(Failure, match="printed nothing"):
         parse(document() | {"files": None})
     assert parse(document("c") | {"files": None}, "c").files == {}
 

@@ -78,7 +78,7 @@ def test_a_line_that_is_not_there_once_does_not_apply(tree: Path, content: str) 
     (tree / FILE).write_text(content)
     lines, problems = mutants.run([MUTANT], lambda mutant: pytest.fail("was built"), lambda mutant: {})
     assert [result.verdict for _, _, result in lines] == [NOT_APPLIED]
-    assert len(problems) == 1 and f"{FILE} has {content.count('wakeup')} times" in problems[0]
+    assert len(problems) == 1 and f"{FILE} once, not {content.count('wakeup')} times" in problems[0]
 
 
 def test_a_file_that_is_not_ours_does_not_apply() -> None:
@@ -136,7 +136,7 @@ def test_mutants_are_chosen_by_their_name_and_by_their_rows() -> None:
 
 def test_a_row_that_there_is_not_is_refused(tmp_path: Path) -> None:
     assert list(read(tmp_path, ENTRY)) == ["wakes_nobody"]
-    with pytest.raises(Failure, match="no_lost_kick_y, which there is not"):
+    with pytest.raises(Failure, match="no_lost_kick_y, which does not exist"):
         read(tmp_path, ENTRY.replace("kick_x", "kick_y"))
 
 

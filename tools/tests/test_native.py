@@ -36,11 +36,6 @@ def test_the_command_line() -> None:
     assert line[-2:] == ["a=b", "quiet"]
 
 
-def test_its_lines_are_those_of_pid_1() -> None:
-    source = (paths.TOOLS / "guest" / "init.c").read_text()
-    assert f"enum port {{ {', '.join(name.upper() for name in native.PORTS)} }};" in source
-
-
 def test_nothing_can_be_written_but_its_memory() -> None:
     command = native.enclosed(native.Options(mem="1G"), ["linux"], [0])
     script = command[command.index("-euc") + 1]

@@ -99,7 +99,7 @@ def test_lock_dies_with_its_process(build: Path) -> None:
 @pytest.mark.parametrize(
     ("raised", "status", "text"),
     [
-        (Failure("it broke; mend it", 3), 3, "error: it broke; mend it\n"),
+        (Failure("it broke; fix it", 3), 3, "error: it broke; fix it\n"),
         (KeyboardInterrupt(), 130, "error: interrupted; run the same command again to go on\n"),
         (OSError(28, "", "/x"), 1, "error: no room left on the disk of /x; free some space and run the same command again\n"),
     ],

@@ -77,7 +77,7 @@ def test_a_cut_needs_a_load(drive: Drive, tmp_path: Path) -> None:
 
 def test_no_load_is_a_failure(drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(power_cuts, "PATIENCE", -1.0)
-    with pytest.raises(Failure, match="no load to cut"):
+    with pytest.raises(Failure, match="the load did not start"):
         power_cuts.Watch(drive, tmp_path, moment=0.0).take(b"load 0 0\n")
 
 

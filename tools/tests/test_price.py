@@ -193,7 +193,7 @@ def test_a_run_of_other_code_is_not_compared(last_run: Path) -> None:
     with pytest.raises(Failure, match="other code"):
         price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
     last_run.unlink()
-    with pytest.raises(Failure, match="no whole run"):
+    with pytest.raises(Failure, match="no complete result"):
         price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
 
 

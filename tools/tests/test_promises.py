@@ -24,6 +24,6 @@ def test_a_row_is_told_with_what_breaks_it() -> None:
     ]
     said = promises.page(rows, [replace(MUTANT, rows=("second", "third"))]).splitlines()
     assert "| `first` | Nothing | C |" in said
-    assert "| `second` | All | a core without: what is read leaves |" in said
-    assert "| `third` | More | C; a core without: what is read leaves |" in said
+    assert "| `second` | All | a core that breaks this rule: what is read leaves |" in said
+    assert "| `third` | More | C; a core that breaks this rule: what is read leaves |" in said
     assert [line for line in said if line.startswith("## ")] == ["## No oops", "## Other"]

@@ -57,15 +57,15 @@ def simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulations:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--sim=2"], "SIM=2: it is 1, or left out"),
-        (["--sim", "--quick=yes"], "QUICK=yes: it is 1, or left out"),
+        (["--sim=2"], "SIM=2 is unknown; give SIM=1, or omit it"),
+        (["--sim", "--quick=yes"], "QUICK=yes is unknown; give QUICK=1, or omit it"),
         (["--quick"], "add SIM=1"),
         (["--repeat"], "add SIM=1"),
         (["--native", "--quick"], "add SIM=1"),
-        (["--sim", "--cpus", "0"], "--cpus takes 1 to 16"),
-        (["--cpus", "17"], "--cpus takes 1 to 16"),
-        (["--sim", "--quick", "--only", "depth-1"], "leave it or --only out"),
-        (["--sim", "--pairs", "0"], "--pairs takes 1 or more"),
+        (["--sim", "--cpus", "0"], "--cpus 0 is not possible; give 1 to 16"),
+        (["--cpus", "17"], "--cpus 17 is not possible; give 1 to 16"),
+        (["--sim", "--quick", "--only", "depth-1"], "omit QUICK=1 or --only"),
+        (["--sim", "--pairs", "0"], "--pairs has to be at least 1"),
     ],
 )
 def test_what_cannot_be_simulated_is_told_in_a_line(arguments: list[str], words: str) -> None:
@@ -76,7 +76,7 @@ def test_what_cannot_be_simulated_is_told_in_a_line(arguments: list[str], words:
 
 @pytest.mark.parametrize("drive", ["cloud", "stream", "bps=1G"])
 def test_the_simulation_has_a_drive_of_its_own(simulations: Simulations, drive: str) -> None:
-    with pytest.raises(Failure, match=r"the simulation's drive is fast \(20 us a request\); leave --drive out"):
+    with pytest.raises(Failure, match=r"the simulation has only the drive fast \(20 us a request\); omit --drive"):
         simulations.bench("--sim", "--only", "depth-1", "--drive", drive)
     assert not simulations.booted
     assert simulations.bench("--sim", "--only", "depth-1/device/dontcache", "--drive", "fast") == 0
@@ -119,7 +119,7 @@ def test_what_cannot_be_counted_is_left_out(simulations: Simulations) -> None:
     assert {load.place for load in chosen} == {load.place for load in loads}
     assert {load.drive for load in chosen} == {drives.FAST}
     for wanted in ("noisy/ext4", "interleaved/nfs"):
-        with pytest.raises(Failure, match="the simulation leaves noisy, interleaved"):
+        with pytest.raises(Failure, match="the simulation cannot run noisy, interleaved"):
             simulations.bench("--sim", "--only", wanted)
 
 
@@ -145,7 +145,7 @@ def test_it_says_that_it_counted(simulations: Simulations, capsys: pytest.Captur
     ratio = document["summary"][0]["figures"]["mb_per_s"]["ratios"]["rust"]
     assert ratio["low"] == ratio["high"] == ratio["estimate"] != 1
     page = (simulations.folder / "bench" / "index.html").read_text()
-    assert "Counted, not timed" in page and "only ratios mean anything" not in page
+    assert "Counted, not timed" in page and "only ratios are meaningful" not in page
 
 
 def test_more_pairs_begin_at_other_moments_and_have_intervals(simulations: Simulations) -> None:
@@ -207,7 +207,7 @@ def test_what_does_not_repeat_is_a_failure(simulations: Simulations, capsys: pyt
     assert [core for core, _, _ in simulations.booted] == ["c", "c", "rust", "rust"]
     assert capsys.readouterr().out.count("the same\n") == 2
     simulations.noise = 0.1
-    with pytest.raises(Failure, match=r"two boots were not the same: depth-1/device/dontcache, rust; the lines"):
+    with pytest.raises(Failure, match=r"two boots gave different figures: depth-1/device/dontcache, rust; the lines"):
         simulations.bench("--sim", "--repeat")
     assert "depth-1/device/dontcache, rust: two boots" in capsys.readouterr().out
 

@@ -48,7 +48,7 @@ def test_a_wrong_drive_parameter_names_the_right_ones(text: str) -> None:
         (["--icount", "--mem", "256M"], "at least 512M"),
         (["--colour"], "--core rust|c"),
         (["--cor", "c"], "--core rust|c"),
-        (["true"], "--core rust|c"),
+        (["true"], "a command comes after --, as in: tools/vm -- uname -a"),
         (["--"], "no command"),
     ],
 )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The benchmarks: loads on the writeback cores, and what can be said of the difference."""
+"""The benchmarks: loads on the writeback cores, and how much the results differ."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One boot of one variant under load, and what is known of it afterwards."""
+"""Runs loads in one boot of one variant, and collects the results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the plugin counts with lines=on: transfers of cache lines, by function and by line.
+"""Reads what the plugin counts with lines=on: transfers of cache lines, by function and by line.
 
-The address of a dynamic line differs from one load to the next. Such lines are grouped by what they
-are and by the functions that transfer them.
+The address of a dynamic line differs from one load to the next. Such lines are grouped by their kind and by
+the functions that transfer them.
 """
 
 from __future__ import annotations

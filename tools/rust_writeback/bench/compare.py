@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """make compare A=FOLDER B=FOLDER: two results of make run or make bench side by side.
 
-Figures of two runs are not paired: the machine may have been busier in one of
-them. What can be compared are the ratios, which each run took within its pairs.
-Where both runs were counted in instructions, no machine was busy: figures can, too.
+Figures of two runs are not paired: the machine may have been busier in one of them. Ratios can be compared,
+because each run took them within its pairs. Where both runs counted instructions, the load of the machine
+changes nothing, and figures can be compared, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, run_main
 from . import report, stats, summary, table
 from .catalogue import COMPARED
 from .contenders import title
@@ -139,12 +138,12 @@ def show(found: Sequence[Sequence[str]]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Print the two results beside each other."""
-    parser = argparse.ArgumentParser(prog="compare", description=__doc__)
+    parser = Parser(prog="compare", description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="two folders with a results.json")
     parser.add_argument("--figures", default=",".join(CHOSEN), help="which figures (default: %(default)s)")
     options = parser.parse_args(arguments)
     if len(options.folders) != 2:
-        raise Failure("two results are compared; give them as make compare A=build/bench B=build/report", 2)
+        raise Failure("make compare needs two results; give them as make compare A=build/bench B=build/report", 2)
     a, b = (load(folder) for folder in options.folders)
     found = rows(a, b, options.figures.split(","))
     if not found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is compared: the cores."""
+"""The variants that a benchmark compares: the cores."""
 
 from __future__ import annotations
 

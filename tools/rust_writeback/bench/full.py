@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import paths, steps
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, check_flags, run_main
 from ..progress import Bar
 from ..vm import machine
 from ..vm import emulated as virtual
@@ -22,13 +22,6 @@ from . import boots, catalogue, contenders, drives, jobs, journal, native, repor
 
 MOST_CPUS = 16
 """They take turns, so more would only be slower."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A mistake on the command line is told in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise Failure(f"{message}; allowed: {' '.join(self.format_usage().split()).removeprefix('usage: ')}", 2)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -48,34 +41,32 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, touch nothing")
     parser.add_argument("--report", type=Path, help="where the report goes (below build/: bench, sim or native)")
     options = parser.parse_args(arguments)
-    for name in ("sim", "native", "quick"):
-        if getattr(options, name) not in (None, "1"):
-            raise Failure(f"{name.upper()}={getattr(options, name)}: it is 1, or left out", 2)
+    check_flags(options, "sim", "native", "quick")
     options.drive = drives.parse(options.drive) if options.drive else None
     check_pairs(options.pairs)
     _check_amounts(options)
     if options.sim and options.native:
-        raise Failure("SIM=1 counts, NATIVE=1 measures; give one or the other", 2)
+        raise Failure("SIM=1 and NATIVE=1 exclude each other; give only one of them", 2)
     if not options.sim and (options.quick or options.repeat):
         raise Failure("QUICK=1 and --repeat are for the simulation; add SIM=1 or --sim", 2)
     if options.quick and options.only:
-        raise Failure("QUICK=1 is a selection of its own; leave it or --only out", 2)
+        raise Failure("QUICK=1 selects the loads itself; omit QUICK=1 or --only", 2)
     return options
 
 
 def check_pairs(pairs: int | None) -> None:
     """A number of pairs has to be one."""
     if pairs is not None and pairs < 1:
-        raise Failure("--pairs takes 1 or more; three are the least that give an interval worth having", 2)
+        raise Failure("--pairs has to be at least 1; give 3 or more for a useful interval", 2)
 
 
 def _check_amounts(options: argparse.Namespace) -> None:
     try:
         amount(options.mem or "1G")
     except ValueError:
-        raise Failure(f"--mem {options.mem} is no amount; give a number with M or G behind it", 2) from None
+        raise Failure(f"--mem {options.mem} is not a size; give a number followed by M or G", 2) from None
     if options.cpus is not None and not 1 <= options.cpus <= MOST_CPUS:
-        raise Failure(f"--cpus takes 1 to {MOST_CPUS}", 2)
+        raise Failure(f"--cpus {options.cpus} is not possible; give 1 to {MOST_CPUS}", 2)
 
 
 @dataclass

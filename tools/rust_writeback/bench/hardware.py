@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make bench TARGET=...: the same loads on the machine's own kernel and drive, without a guest.
 
-A round runs every load once; which mode comes first alternates. The kernel has one
-core, chosen when it was booted, or none of ours at all, so that the modes are what is
-compared. Nothing is written but a folder that was made for this, or a device that was
-given away.
+A round runs every load once. The mode that comes first alternates. The kernel has one core, chosen at boot, or
+none of ours, so the benchmark compares the modes. It writes only to a folder that was made for this, or to a
+device that the user gave away.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import paths, steps
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, check_flags, run_main
 from ..progress import Bar
 from ..vm import images, machine
 from . import boots, catalogue, contenders, jobs, journal, report, results, summary, table, target
 from .drives import Drive
-from .full import Parser, check_pairs, direct_servers, tables_of
+from .full import check_pairs, direct_servers, tables_of
 from .target import Target
 
 FACTOR = 8
@@ -96,8 +95,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--report", type=Path, default=target.REPORT, help="where the report goes")
     options = parser.parse_args(arguments)
     check_pairs(options.pairs)
-    if options.destructive not in (None, "1"):
-        raise Failure(f"DESTRUCTIVE={options.destructive}: it is 1, or left out", 2)
+    check_flags(options, "destructive")
     if not options.size.isdigit() or not int(options.size):
         raise Failure(f"SIZE={options.size} is not a factor; give 1, 2, ..., which multiplies the job files' sizes", 2)
     options.size = int(options.size)
@@ -322,7 +320,7 @@ def main(arguments: list[str]) -> int:
 
 def command(bench: Hardware, arguments: Sequence[str]) -> str:
     """What somebody types who wants the same."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--size")
     parser.add_argument("--destructive", nargs="?")
     _, rest = parser.parse_known_args(arguments)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Latency histograms as fio's json+ writes them.
 
-Percentiles of several jobs, or of several boots, exist only in the sum of their
-histograms: a mean of percentiles is the percentile of nothing.
+Percentiles of several jobs, or of several boots, are those of the sum of their histograms. A mean of
+percentiles has no meaning.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The job files: what they promise, and what fio, or our own program, says it did.
+"""Reads the job files, and checks the output of fio, or of our own program, against them.
 
-A job file is the only place where a load is described. It is read here too, so
-that a run with fewer jobs or fewer requests than the file promises is noticed.
-NAME.fio is fio's own. NAME.ini is of the same form and describes what fio cannot
-do; tools/guest/load.c does it, and tells it in fio's words.
+A job file is the only place where a load is described. It is read here too, so that a run with fewer jobs or
+fewer requests than the file promises is noticed. NAME.fio is fio's own. NAME.ini has the same form and describes
+what fio cannot do: tools/guest/load.c runs it, and reports in fio's form.
 """
 
 from __future__ import annotations

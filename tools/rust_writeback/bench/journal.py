@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots that are finished, kept so that an interrupted benchmark goes on where it was.
+"""Keeps finished boots, so that an interrupted benchmark continues where it stopped.
 
-A boot's file holds a line of what is known of it and then what the guest said,
-word for word. All files belong to one fingerprint: of the kernel, the machine,
-the loads and the driver. When any of these changes, everything starts anew.
+The file of a boot holds a line about the boot, and then the output of the guest, word for word. All files
+belong to one fingerprint: of the kernel, the machine, the loads and the driver. When any of these changes, the
+benchmark starts again.
 """
 
 from __future__ import annotations

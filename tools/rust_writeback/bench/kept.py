@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make results: what was measured last goes to tools/results/, and from there to the README.
+"""make results: write the last measurements to tools/results/, and from there to the README.
 
-Each page says when, with which command and on what it was measured, and has a fingerprint of the kernel code that it is
-about. make lint refuses figures of another code, and a README whose table or picture is not the pages'.
+Each page says when, with which command and on what it was measured. It has a fingerprint of the kernel code that was
+measured. make lint refuses figures of other code, and a README whose table or picture differs from the pages.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import re
@@ -24,7 +23,7 @@ from typing import Any
 
 from .. import paths
 from ..check import lines
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, run_main
 from ..steps import write_whole
 from . import micro, overwrite, plots, price_page
 
@@ -157,9 +156,9 @@ def measured(path: Path, command: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         raise Failure(f"{path.parent.name} has no result of one revision; run: {command}") from None
     if not re.fullmatch("[0-9a-f]{12}", revision):
-        raise Failure(f"{path.parent.name} was measured with changes that are in no revision; commit, then run: {command}")
+        raise Failure(f"{path.parent.name} was measured with uncommitted changes; commit, then run: {command}")
     if code_of(revision) != code():
-        raise Failure(f"{path.parent.name} is of {revision}, and the code is another now; run: {command}")
+        raise Failure(f"{path.parent.name} is of {revision}, and the code has changed since; run: {command}")
     return found
 
 
@@ -190,7 +189,7 @@ def campaigns(title: str, parts: Sequence[Part]) -> str:
             header, ruler, *rows = table[1].splitlines()
             rows = [header, ruler, *(row for row in rows if "/" not in row)]
             text += [f"{heading}:", "\n".join(rows)]
-    text.append("What the columns are: [the benchmark](../rust_writeback/bench/README.md).")
+    text.append("[The benchmark](../rust_writeback/bench/README.md) explains the columns.")
     return "\n\n".join(text) + "\n"
 
 
@@ -221,8 +220,8 @@ def instructions() -> str:
     parts = [
         "# Instructions, C beside Rust",
         f"{obtained(found['setup'], 'make micro')}: a guest in which a tick is an instruction, one CPU, Linux"
-        f" {found['setup']['kernel']}. A second run gives the same digits. What the rows are: [the"
-        " benchmark](../rust_writeback/bench/README.md#instructions).",
+        f" {found['setup']['kernel']}. A second run gives the same digits. [The"
+        " benchmark](../rust_writeback/bench/README.md#instructions) explains the rows.",
         "## Operations",
         beside(micro.OPERATIONS, "operation"),
         "## Task switches for 1000 bios, 20 us apart",
@@ -235,25 +234,26 @@ def instructions() -> str:
             [[dirty, *(f"{rounds[core][dirty]:.0f}" for core in micro.CORES)] for dirty in micro.ROUNDS],
             1,
         ),
-        f"With Rust, a round that looks at all it may and writes nothing: {found['look']:.0f} (at most"
-        f" {micro.LOOK_LIMIT}). {micro.FILES[0]} files of a page that are all dirty when their round begins:"
-        f" {few / 1e6:.1f} million, {micro.FILES[1]}: {many / 1e6:.1f} million, {many / few:.1f} times as much (at most"
-        f" {micro.FILES_LIMIT:.0f}).",
+        f"With Rust, a round that looks at as much as it may and writes nothing takes {found['look']:.0f} instructions"
+        f" (limit {micro.LOOK_LIMIT}). If {micro.FILES[0]} files with one dirty page each are dirty when a round"
+        f" begins, they take {few / 1e6:.1f} million. {micro.FILES[1]} files take {many / 1e6:.1f} million,"
+        f" {many / few:.1f} times as much (limit {micro.FILES_LIMIT:.0f}).",
         "## Small writes into large folios",
         "Instructions of `pwrite` into a cached folio of 2 MiB on ext4, whose buffers are all up to date:",
         _markdown(("blocks", "size", "where in the folio", "C", "Rust", "Rust/C"), writes, 3),
-        f"All {len(overwrites['ratios'])} rows, with write, writev and io_uring and folios of all sizes, are at most"
-        f" {most:.3f}. The worst place in a folio costs {worst['rust']:.2f} times the start, with C {worst['c']:.0f} times.",
+        f"Rust/C is at most {most:.3f} in all {len(overwrites['ratios'])} rows, which include write, writev and"
+        f" io_uring, and folios of all sizes. The worst place in a folio costs {worst['rust']:.2f} times as much as the"
+        f" start, with C {worst['c']:.0f} times.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def promises() -> str:
-    """conformance.md: what either core kept."""
+    """conformance.md: which promises each core kept."""
     found = measured(paths.BUILD / "conformance" / "conformance.json", "make conformance")
     setup, rows = found["setup"], found["rows"]
     if setup["rows"] != "whole" or {core for row in rows for core in row["results"]} != set(micro.CORES):
-        raise Failure("conformance has no whole result of both cores; run: make conformance")
+        raise Failure("conformance has no complete result of both cores; run: make conformance")
     cells = [
         [row["promise"], f"`{row['name']}`"]
         + [cell for core in micro.CORES for cell in _verdict(row["results"][core])]
@@ -261,12 +261,27 @@ def promises() -> str:
     ]
     kept = {core: sum(row["results"][core]["verdict"] == "kept" for row in rows) for core in micro.CORES}
     parts = [
-        "# What was kept, C beside Rust",
-        f"{obtained(setup, 'make conformance')}: Linux {setup['kernel']}, {setup['accelerator']}. Of {len(rows)} rows C kept"
-        f" {kept['c']} and Rust {kept['rust']}. What each row tries: [the promises](../guest/conformance/README.md).",
+        "# Conformance results, C beside Rust",
+        f"{obtained(setup, 'make conformance')}: Linux {setup['kernel']}, {setup['accelerator']}. C keeps {kept['c']}"
+        f" of {len(rows)} rows, Rust {kept['rust']}. [The promises](../guest/conformance/README.md) say what each row"
+        " tries.",
         _markdown(("promise", "row", "C", "figures of C", "Rust", "figures of Rust"), cells, 6),
+        "## Results by place",
+        "A place is kept if no page is cached one second after fsync, the counter is exact, and the data is right after"
+        " a mount. The drive is an emulated NVMe drive, and the guest has four CPUs:",
+        _markdown(("place", "C", "Rust"), where(rows), 3),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def where(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """The places where the rows were tried, and what was wrong there on each core."""
+    found: list[list[str]] = []
+    for row in rows:
+        told = [row["results"][core].get("each", {}) for core in micro.CORES]
+        for place in told[-1]:
+            found.append([place, *(of_core.get(place, "not run") or "kept" for of_core in told)])
+    return found
 
 
 def _verdict(result: dict[str, Any]) -> list[str]:
@@ -332,7 +347,7 @@ def with_part(readme: str, page: str) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise Failure(f"README.md has lost its marks; put {BEGIN.strip()} and {END} around its table")
+        raise Failure(f"README.md lacks the marks of its table; put {BEGIN.strip()} and {END} around it")
     return before + begin + readme_part(page) + end + after
 
 
@@ -360,15 +375,15 @@ def stale(project: Path = paths.PROJECT) -> list[str]:
     page = (folder / "load.md").read_text()
     readme = (project / "README.md").read_text()
     if with_part(readme, page) != readme:
-        wrong.append("the README's table is not that of tools/results/load.md; run: make results")
+        wrong.append("the README's table differs from tools/results/load.md; run: make results")
     if figures(page) not in (folder / PICTURE.name).read_text().partition("\n")[0]:
-        wrong.append("tools/results/beside.svg is not of tools/results/load.md; run: make results")
+        wrong.append("tools/results/beside.svg has other figures than tools/results/load.md; run: make results")
     return wrong
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages that are asked for, and what the README has of them."""
-    parser = argparse.ArgumentParser(prog="results", description=__doc__)
+    parser = Parser(prog="results", description=__doc__)
     parser.add_argument("page", nargs="*", help=f"{', '.join(PAGES)}; all of them if none is named")
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.page) - set(PAGES)):

@@ -7,7 +7,6 @@ second run gives the same digits, and a ratio needs no interval.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -24,7 +23,7 @@ from .. import arch, paths
 from ..arch import ARM64, X86
 from ..build import kernel
 from ..build.variants import MEASURED, Variant, of_arch
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, run_main
 from ..steps import write_whole
 from ..vm import emulated, machine
 from . import boots, overwrite
@@ -142,7 +141,7 @@ def parse(output: bytes, core: str) -> Measured:
         look = float(document["look"]) if core == "rust" else None
         files = {count: float(document["files"][count]) for count in FILES} if core == "rust" else {}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Failure(f"the micro-benchmark of the {core} core said nothing; see the newest log in build/log") from None
+        raise Failure(f"the micro-benchmark of the {core} core printed nothing; see build/log") from None
     if active != core:
         raise Failure(f"the active core was {active}, not {core}; nothing is reported")
     figures = dict(_figures(lines))
@@ -260,7 +259,7 @@ def judge(
 
 def main(arguments: list[str]) -> int:
     """Measure both cores, print, write build/report/micro.json, or that of another architecture, judge."""
-    parser = argparse.ArgumentParser(prog="micro", description=__doc__)
+    parser = Parser(prog="micro", description=__doc__)
     parser.add_argument("--report", type=Path, default=paths.BUILD / "report", help="where micro.json goes")
     parser.add_argument("--arch", help=f"on an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
     options = parser.parse_args(arguments)

@@ -49,12 +49,14 @@ class Native(boots.Machine):
         """All on the fast drive, or on what comes close to a cloud's."""
         known = {None: drives.FAST, drives.FAST: drives.FAST, drives.CLOUD: drives.CLOUD_IN_MEMORY}
         if drive not in known:
-            raise Failure("the native machine's drive is fast or cloud; leave --drive out, or give one of these", 2)
+            raise Failure("the native machine has only the drives fast and cloud; give one of them, or omit --drive", 2)
         left = [load for load in loads if load.scenario.name not in LEFT_OUT and load.place != NFS]
         chosen = [replace(load, drive=known[drive]) for load in left]
         if not chosen:
             raise Failure(
-                f"the native machine leaves {', '.join(LEFT_OUT)} and */{NFS} out: no kernel probes, no network", 2
+                f"the native machine cannot run {', '.join(LEFT_OUT)} and */{NFS}: it has no kernel probes and no"
+                " network; choose other loads",
+                2,
             )
         return chosen
 

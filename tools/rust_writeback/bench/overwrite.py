@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Overwrites of cached folios: what they cost, and whether it matters where they land.
+"""Measures overwrites of cached folios: their cost, and whether it depends on the place in the folio.
 
-A row is a number of the guest's program: "BLOCK CALL SIZE PLACE", "BLOCK curve
-OFFSET" or "BLOCK order ORDER PLACE". Rows that differ in nothing but where in
-the folio they land are a series, and the first of them is at the folio's start.
+A row is a number of the guest's program: "BLOCK CALL SIZE PLACE", "BLOCK curve OFFSET" or "BLOCK order ORDER
+PLACE". Rows that differ only in the place in the folio are a series. The first row of a series is at the
+folio's start.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def parse(outputs: Mapping[str, Sequence[str]], core: str) -> dict[str, float]:
             name, _, value = line.rpartition(" ")
             row = f"{block} {name}"
             if row not in ROWS or row in figures or not value.isdecimal() or int(value) == 0:
-                raise Failure(f"the overwrites of the {core} core said: {line}; nothing is reported")
+                raise Failure(f"the overwrites of the {core} core printed the line: {line}; nothing is reported")
             figures[row] = float(value)
     missing = [row for row in ROWS if row not in figures]
     if missing:

@@ -10,7 +10,6 @@ ext4/new/4k/fits/buffered/c and ext4/new/4k/fits/buffered/rust.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import json
@@ -32,7 +31,7 @@ from rich.table import Table
 from .. import paths, steps
 from ..build import kernel
 from ..build.variants import MEASURED
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, run_main
 from ..progress import Bar
 from ..run import must
 from ..vm import emulated, images, machine
@@ -81,7 +80,7 @@ DEARER = {
     "device/disk/64k/larger": 1.01,
 }
 """Rows in which a DONTCACHE write costs more with Rust than with C, and by how much it may: of a write of 1 MiB little
-remains but its copies, and C begins fewer rounds. A round of Rust wakes the flusher every 8 MiB, and is a transaction of its
+remains but its copies, and C begins fewer rounds. A round of Rust wakes the flusher every 16 MiB, and is a transaction of its
 own on xfs. Of 64 KiB on xfs in little memory the two cores free folios in another order, which costs the buddy allocator up
 to 4 %; without the 4 KiB writes before it in the same guest the row is 1.000."""
 CHANCE = {"ext4/new/64k/fits/direct": 1.05}
@@ -396,9 +395,9 @@ def difference(one: str, other: str) -> None:
     try:
         kept = json.loads(RESULT.read_text())
     except (OSError, ValueError):
-        raise Failure("there is no whole run; run: make price") from None
+        raise Failure("there is no complete result; run: make price") from None
     if kept["code"] != results.code():
-        raise Failure("the last run is of other code; run: make price")
+        raise Failure("the last result is of other code; run: make price")
     sides = []
     for name in (one, other):
         cell, _, core = name.rpartition("/")
@@ -442,7 +441,7 @@ def keep(found: Results, setup: Mapping[str, Any]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Count all cells on both cores, print, keep, judge; or compare two cells of the last run."""
-    parser = argparse.ArgumentParser(prog="price", description=__doc__)
+    parser = Parser(prog="price", description=__doc__)
     parser.add_argument("--a", metavar="CELL", help="a cell of the last run")
     parser.add_argument("--b", metavar="CELL", help="the cell that is compared with it")
     parser.add_argument("--cpus", metavar="N", help="count what moves cache lines between so many CPUs instead")
@@ -450,7 +449,7 @@ def main(arguments: list[str]) -> int:
     if (options.a is None) != (options.b is None):
         raise Failure("give two cells to compare: A=ext4/new/4k/fits/buffered/c B=ext4/new/4k/fits/buffered/rust", 2)
     if options.cpus is not None and options.a:
-        raise Failure("A and B compare cells of one CPU; leave CPUS or them out", 2)
+        raise Failure("A and B compare results with one CPU; omit CPUS, or omit A and B", 2)
     machine.polite()
     if options.a:
         difference(options.a, options.b)
@@ -473,7 +472,7 @@ def main(arguments: list[str]) -> int:
     keep(found, setup)
     print(price_page.page(document(found, setup)))
     if wrong := judge(found):
-        raise Failure(f"Rust costs more instructions than it may, beside C: {', '.join(wrong)}")
+        raise Failure(f"Rust costs more instructions than the limits allow: {', '.join(wrong)}")
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What make price has counted, as a page and as the first table of the README."""
+"""Writes the result of make price as a page, and as the first table of the README."""
 
 from __future__ import annotations
 
@@ -91,12 +91,14 @@ def page(document: Document) -> str:
         parts.append(f"## {title}")
         if memory == "larger":
             parts.append(
-                f"At least {setup['file_larger_than_memory_times']} times as large: buffered writes have to reclaim. All"
-                f" figures are means of {setup['guests_of_little_memory']} guests. Direct writes do not depend on memory."
+                f"At least {setup['file_larger_than_memory_times']} times as large, so buffered writes have to"
+                f" reclaim memory. All figures are means of {setup['guests_of_little_memory']} guests. Direct writes do"
+                " not depend on memory."
             )
         parts.append("\n".join([header, ruler, *(_line(row, modes) for row, modes in rows.items())]))
     parts.append(
-        "\\* C leaves the pages in the cache where they should be dropped, and so does less: its figure is no measure for Rust's."
+        "\\* C leaves pages in the cache that it should drop, and so does less work. The figures of C and Rust are not"
+        " comparable."
     )
     return "\n\n".join(parts) + "\n"
 
@@ -124,7 +126,7 @@ def with_part(readme: str, document: Document) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise Failure(f"README.md has lost its marks; put {BEGIN.strip()} and {END} around its first table")
+        raise Failure(f"README.md lacks the marks of its first table; put {BEGIN.strip()} and {END} around it")
     return before + begin + readme_part(document) + end + after
 
 
@@ -146,8 +148,8 @@ def stale(project: Path = paths.PROJECT) -> list[str]:
     document = read(project)
     wrong = []
     if (project / PAGE.relative_to(paths.PROJECT)).read_text() != page(document):
-        wrong.append("tools/results/price.md is not that of price.json; run: make price")
+        wrong.append("tools/results/price.md differs from price.json; run: make price")
     readme = (project / "README.md").read_text()
     if with_part(readme, document) != readme:
-        wrong.append("the README's first table is not that of tools/results/price.json; run: make price")
+        wrong.append("the README's first table differs from tools/results/price.json; run: make price")
     return wrong

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a comparison leaves behind: JSON, Markdown, SVG and one HTML page.
+"""Writes the report of a comparison: JSON, Markdown, SVG and one HTML page.
 
-The page holds its plots, so that it opens anywhere and without a network.
+The page holds its plots, so it opens anywhere and without a network.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ TEMPLATES = Path(__file__).parent / "templates"
 CAPTIONS = {
     "beside": (
         "DONTCACHE beside buffered, until the bytes are on the drive",
-        "Right of the line DONTCACHE is the faster one, within the same boots and with the same core; 95 % intervals."
-        " Filled: it stands out among all comparisons of DONTCACHE with buffered.",
+        "Right of the line, DONTCACHE is faster than buffered, in the same boots and on the same core; 95 % intervals."
+        " Filled: the ratio stands out among all comparisons of DONTCACHE with buffered.",
     ),
     "ratios": (
         "Ratios with 95 % intervals",
-        "Left of the line the other core has the smaller figure than the first, right of it the larger."
-        " Grey: no difference shown. Filled: it stands out among all comparisons.",
+        "Left of the line, the figure of the other core is smaller than that of the first, right of it larger."
+        " Grey: no difference shown. Filled: the ratio stands out among all comparisons.",
     ),
     "bandwidth": ("Bandwidth to durable", "Bars: geometric mean over the boots. Points: single boots."),
     "latency": ("Latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
     "waits": (
         "How long a bio waits for its end",
-        "From its way into the batch to its end function, in steps of 8 us; of all boots of a core, and of the loads"
-        " that count it.",
+        "Time from when a bio enters the batch until its end function is called, in steps of 8 us. All boots of a core,"
+        " and all loads that count bios.",
     ),
     "throughput": (
         "What the device moved while fio ran",
@@ -49,11 +49,11 @@ CAPTIONS = {
     "switches": ("Context switches while fio runs", "Of the whole machine, by half seconds; one line a boot."),
     "jobs": (
         "CPU time of fio while it runs",
-        "CPUs that all its threads have together, by half seconds; one line a boot.",
+        "Number of CPUs that all threads of fio use together, by half seconds; one line a boot.",
     ),
     "workers": (
         "CPU time of the kernel's workers while fio runs",
-        "CPUs that all kworkers, flushers among them, have together, by half seconds; one line a boot.",
+        "Number of CPUs that all kworkers, flushers included, use together, by half seconds; one line a boot.",
     ),
 }
 
@@ -68,7 +68,7 @@ class Words:
     legend = table.LEGEND
     captions = CAPTIONS
     pairs_of = "boots"
-    emulated = "The CPU is emulated: only ratios mean anything."
+    emulated = "The CPU is emulated, so only ratios are meaningful."
 
     def summary(self, setup: dict[str, Any]) -> str:
         """Below the heading of the page."""

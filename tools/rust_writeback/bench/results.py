@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What one boot measured, and the proof that it measured what it says.
+"""Turns the output of a boot into measurements, if it proves what it measured.
 
-A boot hands over JSON lines (see tools/guest/bench/__main__.py). They become measurements
-only if they prove the core, that DONTCACHE was in effect where it was asked for
-and nowhere else, and that all of the load was there.
+A boot outputs JSON lines (see tools/guest/bench/__main__.py). They become measurements only if they prove the
+core, that DONTCACHE was in effect where it was requested and nowhere else, and that the load was complete.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ MUCH = 1 / 4
 What was read ahead may stay where memory is plenty.
 """
 
-NOT_ENDED = "the guest did not come to the end of its plan"
+NOT_ENDED = "the guest did not finish its plan"
 
 Line = dict[str, Any]
 

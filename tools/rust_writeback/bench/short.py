@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make run: both cores in turn under a few loads, and tables of what they did."""
+"""make run: a few loads on both cores in turn, and tables of the results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import paths
-from ..errors import run_main
+from ..errors import Parser, run_main
 from ..vm import machine
 from . import boots, catalogue, contenders, full
 
@@ -17,7 +17,7 @@ PAIRS = 3
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line of the comparison."""
-    parser = full.Parser(prog="run", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="run", description=__doc__, allow_abbrev=False)
     parser.add_argument("--pairs", type=int, default=PAIRS, help="boots of each core (default: %(default)s)")
     options = parser.parse_args(arguments)
     full.check_pairs(options.pairs)

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The simulation: loads in a guest whose clock counts instructions.
 
-Nothing in it comes from the host while a load runs: the CPUs take turns in one
-thread, the root is an initramfs, the drive is the guest's own memory with the
-guest's own timers, and the figures leave the guest at the end. So a second boot
-gives the same digits, on however busy a machine.
+Nothing in it comes from the host while a load runs: the CPUs take turns in one thread, the root is an
+initramfs, the drive is the guest's own memory with the guest's own timers, and the figures leave the guest at
+the end. So a second boot gives the same digits, however busy the machine is.
 
-A figure that repeats can still depend on chance: an instruction more, and two
-threads meet elsewhere. Further pairs begin their loads at other moments, which
-shows how much of a ratio that is; they repeat to the digit as well.
+A repeatable figure can still depend on chance: with one more instruction, two threads meet elsewhere. Further
+pairs begin their loads at other moments. They show how much of a ratio is chance, and repeat to the digit as well.
 """
 
 from __future__ import annotations
@@ -95,13 +93,13 @@ class Simulated(boots.Machine):
     def select(self, loads: Sequence[Load], drive: Drive | None) -> list[Load]:
         """Those that can be simulated, all on the drive that is."""
         if drive not in (None, FAST):
-            raise Failure(f"the simulation's drive is {FAST}; leave --drive out", 2)
+            raise Failure(f"the simulation has only the drive {FAST}; omit --drive", 2)
         left = [load for load in loads if load.scenario.name not in LEFT_OUT]
         chosen = [replace(load, drive=FAST) for load in left]
         if not chosen:
             raise Failure(
-                f"the simulation leaves {', '.join(LEFT_OUT)} out: the first one's writer ends too soon for its readers,"
-                " the others' file fills its drive",
+                f"the simulation cannot run {', '.join(LEFT_OUT)}: the writer of the first ends too soon for its"
+                " readers, and the file of the others fills the drive; choose other loads",
                 2,
             )
         return chosen
@@ -176,4 +174,4 @@ def repeat(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Var
                     print(f"  {line}")
                 wrong += [f"{load.name}, {variant.name}"] if found else []
     if wrong:
-        raise Failure(f"two boots were not the same: {'; '.join(wrong)}; the lines above say where")
+        raise Failure(f"two boots gave different figures: {'; '.join(wrong)}; the lines above say where")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What two paired series differ by, and how far that can be trusted.
+"""Compares two paired series: their ratio or difference, with a confidence interval.
 
-A host that others use too drifts by more than the cores differ. The boots of a
-pair follow each other, so the ratio within a pair keeps what the cores differ
-by and loses most of the drift. How many pairs there are is settled before the
-first, or an interval would not hold what it promises.
+A host that others use too drifts by more than the cores differ. The boots of a pair follow each other, so the
+ratio within a pair keeps the difference of the cores and loses most of the drift. The number of pairs is fixed
+before the first one, because the intervals would not be valid otherwise.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From measurements to the figures of the tables: every variant, and its ratio to the first."""
+"""Computes the figures of the tables from measurements: every variant, and its ratio to the first."""
 
 from __future__ import annotations
 

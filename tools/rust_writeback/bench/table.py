@@ -18,14 +18,14 @@ WIDTH = 140
 """Columns of the table where there is no terminal to ask."""
 
 LEGEND = (
-    "to durable: 10^6 bytes a second from a load's first request until all that it wrote is on the drive (of reads,"
-    " until the last has come); handed over: until the last write had returned, a figure of memory."
-    " p50, p99, p99.9: latency of a request from its preparation to its end, all jobs in one histogram; those beyond"
-    " which fewer than 10 requests of a boot lie are left out. peak dirty: most dirty memory seen in samples."
-    " cached after and counter after: in the page cache 0.1 s after sync, and what the load left on the counter; of the"
-    " worst boot. Figures are geometric means over the boots (arithmetic ones where a boot has a zero)."
+    "to durable: 10^6 bytes a second, from the load's first request until all that it wrote is on the drive (for reads,"
+    " until the last read has returned). handed over: the same until the last write has returned, a figure of memory."
+    " p50, p99, p99.9: latency of a request from its preparation to its end, all jobs in one histogram. A percentile"
+    " with fewer than 10 requests of a boot above it is omitted. peak dirty: most dirty memory seen in samples."
+    " cached after: in the page cache 0.1 s after sync. counter after: what the load left on the counter. Both are of"
+    " the worst boot. Figures are geometric means over the boots (arithmetic ones where a boot has a zero)."
     " Rust/C: geometric mean of the ratios within the pairs of boots, with its 95 % interval; where there is a zero,"
-    " mean of the differences with theirs."
+    " mean of the differences with its interval."
 )
 
 

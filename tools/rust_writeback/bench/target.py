@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The folder or block device of a real machine that is measured, and why it may not be fit for that.
+"""The folder or block device of a real machine that is measured, and checks whether it is fit for that.
 
-tools/enter has made a fresh folder in the one that was named, has bound nothing
-else of it into the build root, and removes it in the end.
+tools/enter has made a fresh folder in the named one. It binds nothing else of the named folder into the build
+root, and removes the fresh folder in the end.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Target:
             if error.errno == errno.EBUSY:
                 holders = sorted({path.name for path in [*self.sys.glob("holders/*"), *self.sys.glob("*/holders/*")]})
                 who = f"held by {', '.join(holders)}" if holders else "mounted, swapped to, or has a partition that is"
-                raise Failure(f"{self.name} is {who}: it is in use; name a device that nobody uses", 2) from None
+                raise Failure(f"{self.name} is {who}: it is in use; name a device that is not in use", 2) from None
             raise Failure(
                 f"{self.name} cannot be opened for writing: {error.strerror}; run as root, or name another"
             ) from None
@@ -178,10 +178,10 @@ def find(destructive: bool, environment: Mapping[str, str] = os.environ) -> Targ
     path, name = Path(environment["TARGET"]), environment.get("TARGET_NAME", environment["TARGET"])
     if not stat.S_ISBLK(path.stat().st_mode):
         if destructive:
-            raise Failure(f"DESTRUCTIVE=1 is for a block device, {name} is a folder; leave it out", 2)
+            raise Failure(f"DESTRUCTIVE=1 is for a block device, {name} is a folder; omit DESTRUCTIVE=1", 2)
         return Target(path, name, file_system(path, Path("/proc/self/mountinfo").read_text()))
     if not destructive:
-        raise Failure(f"{name} is a block device, and what it holds would be lost; say DESTRUCTIVE=1 to have that", 2)
+        raise Failure(f"{name} is a block device, whose data would be lost; to allow that, give DESTRUCTIVE=1", 2)
     return Target(path, name, catalogue.BARE)
 
 
@@ -232,7 +232,7 @@ def served(where: Target) -> Target:
     if not os.access(NFSD / "io_cache_write", os.W_OK):
         raise Failure(f"{NFSD} does not say how the server writes; mount debugfs, and boot Linux 6.19 or later", 2)
     if LOCALIO.exists() and LOCALIO.read_text().strip() == "Y":
-        raise Failure(f"the NFS client would go around a server of its own machine; forbid it: echo N >{LOCALIO}", 2)
+        raise Failure(f"the NFS client would bypass a server of its own machine; forbid it with: echo N >{LOCALIO}", 2)
     if any(table.exists() and _listens(table) for table in SOCKETS):
         raise Failure("an NFS server is running, and its mode would be changed; stop it first", 2)
     return replace(where, place=catalogue.NFS)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make price CPUS=4: cache lines that move between CPUs, DONTCACHE beside buffered writes, C beside Rust.
 
-A guest has a writer on each CPU, and a plugin of QEMU keeps which CPU holds which line of the kernel's
-memory. It counts an access as a transfer if the CPU has to fetch a line that another CPU modified, or
-has to invalidate it elsewhere. The counts vary, so each load is repeated.
+A guest has a writer on each CPU. A plugin of QEMU records which CPU holds which line of the kernel's memory. It
+counts an access as a transfer if the CPU has to fetch a line that another CPU modified, or has to invalidate
+it elsewhere. The counts vary, so each load is repeated.
 """
 
 from __future__ import annotations

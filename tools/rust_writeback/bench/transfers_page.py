@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What make price CPUS=... has counted, on the console and as a page."""
+"""Shows the result of make price CPUS=... on the console and as a page."""
 
 from __future__ import annotations
 
@@ -175,9 +175,10 @@ def page(documents: Sequence[Document]) -> str:
         "- A *handover* is a transfer for a store to a line that another CPU has stored to last: several CPUs write the line.\n"
         f"- A *hot line* has at least {setup['hot']} handovers per write.\n"
         "- *early* is buffered, but the flusher writes as soon as 1 MiB is dirty. By default it writes a buffered load of this"
-        " size when the last writer has ended, and does not contend with the writers. With DONTCACHE it does.",
+        " size when the last writer has ended, and does not contend with the writers. With DONTCACHE the flusher does"
+        " contend.",
         f"Figures are means of {setup['repetitions']} repetitions in one boot of each core, with 95 % intervals. A run before"
-        " the first repetition is thrown away. The host has fewer CPUs than the guest, so the CPUs take turns after 100"
+        " the first repetition is discarded. The host has fewer CPUs than the guest, so the CPUs take turns after 100"
         " accesses of memory each. The guest is slow beside its clock: tasks wait and wake more often than on a real machine,"
         " and xfs is mounted with lazytime, because otherwise nearly each write would log a new time of its file.",
         "Accesses by these functions do not count, because they copy data, run by the clock or access the registers of the"

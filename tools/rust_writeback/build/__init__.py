@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From the fetched source, our files and our hooks to a kernel, and to patches."""
+"""Makes a kernel, and patches, from the fetched source, our files and our hooks."""

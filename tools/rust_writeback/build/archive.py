@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A tree of files on its way into an image: as tar for mke2fs, as cpio for the kernel.
+"""Packs a tree of files for an image: as tar for mke2fs, as cpio for the kernel.
 
 Owners, times and order are fixed, so that the same content gives the same bytes.
 """

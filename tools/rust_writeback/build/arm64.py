@@ -6,7 +6,6 @@ With the smallest pages and the largest. Nothing is booted here: make test ARCH=
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from .. import paths, steps
 from ..arch import ARM64
 from ..check.guest_tests import Counts
+from ..errors import Parser
 from ..progress import Bar
 from ..run import must
 from . import config, kernel, wiring
@@ -89,6 +89,6 @@ def run() -> Counts:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    argparse.ArgumentParser(prog="rust_writeback arm64", description=__doc__).parse_args(arguments)
+    Parser(prog="rust_writeback arm64", description=__doc__).parse_args(arguments)
     run()
     return 0

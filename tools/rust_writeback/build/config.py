@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's configuration: fragments, merged, and then checked.
+"""Merges fragments into the kernel's configuration, and checks the result.
 
-Kconfig drops in silence what it does not know and what lacks a dependency. Here
-an option that was asked for and is not what was asked for stops the build.
+Kconfig silently drops unknown options, and options that lack a dependency. Here an option that does not have
+the requested value stops the build.
 """
 
 from __future__ import annotations

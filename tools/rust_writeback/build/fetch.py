@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's source: fetched once, verified, and unpacked into the build folder."""
+"""Fetches the kernel's source once, verifies it, and unpacks it into the build folder."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from .. import paths, steps
 from ..arch import ARCHES, X86, Arch, chosen
+from ..errors import Parser
 from ..progress import Bar
 from ..run import must
 from . import config, fetch, overlay, wiring
@@ -130,7 +130,7 @@ def ensure(variant: Variant = MEASURED) -> None:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    parser = argparse.ArgumentParser(prog="rust_writeback kernel", description=__doc__)
+    parser = Parser(prog="rust_writeback kernel", description=__doc__)
     parser.add_argument("--sanitize", metavar="NAME", help="the kernel of this sanitizer instead")
     parser.add_argument("--arch", help=f"the kernel of this architecture: {', '.join(ARCHES)}")
     parser.add_argument("--pages", help="the size of its pages, where that may be chosen")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Our files in the kernel tree: an allowlist, file by file.
+"""Copies our files into the kernel tree, as listed file by file in tools/overlay.toml.
 
-Nothing of the kernel is ever overwritten this way; what has to change in its own
-files is the business of the wiring patches.
+No file of the kernel is ever overwritten this way. Changes to the kernel's own files are in the wiring patches.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ def read_allowlist(allowlist: Path = ALLOWLIST, project: Path = paths.PROJECT) -
     try:
         table = tomllib.loads(allowlist.read_text())
     except tomllib.TOMLDecodeError as error:
-        raise Failure(f"{allowlist.name} cannot be read ({error}); mend that line") from None
+        raise Failure(f"{allowlist.name} cannot be read ({error}); correct that line") from None
     places: dict[str, str] = {}
     for source, place in table.items():
         if not isinstance(place, str):
             raise Failure(f'{allowlist.name}: {source} has no place; write "file" = "place in the kernel tree"')
         for name in (source, place):
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                raise Failure(f"{allowlist.name}: {name} leaves its tree; name a place inside")
+                raise Failure(f"{allowlist.name}: {name} is outside its tree; name a place inside")
         if not (project / source).is_file():
             raise Failure(f"{allowlist.name} lists {source}, which does not exist; make it or take it off the list")
         if place in places.values():

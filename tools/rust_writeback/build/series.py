@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make series: our files and hooks as patches that one can apply and mail, in build/series/.
+"""make series: write our files and hooks to build/series/, as patches that can be applied and mailed.
 
-What is built and what is mailed cannot drift apart: the patches are cut out of the files of the overlay and
+The built kernel and the mailed patches cannot differ: the patches are cut out of the files of the overlay and
 of the wiring patches, and after the last of them each file is what `make kernel` builds.
 """
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import re
 import shutil
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from .. import paths, steps
 from ..bench import kept
-from ..errors import Failure
+from ..errors import Failure, Parser, check_flags
 from . import kernel, overlay, wiring
 
 PLAN = paths.TOOLS / "series.toml"
@@ -41,12 +40,16 @@ LEADS = re.compile(r"\s*(///|#\[)")
 
 @dataclass
 class Patch:
-    """One patch of the plan: its mail, its files, and its lines of files that others change as well."""
+    """One patch of the plan: its mail, its files, and its lines of files that others change as well.
+
+    Some change the kernel's C in every configuration: what they mend or add is for both cores.
+    """
 
     subject: str
     text: str
     files: list[str]
     lines: dict[str, list[str]] = field(default_factory=dict)
+    changes_c: bool = False
 
     @property
     def message(self) -> str:
@@ -90,7 +93,7 @@ def read_plan(plan: Path = PLAN) -> tuple[dict[str, str], list[Patch]]:
         table = tomllib.loads(plan.read_text())
         return table["cover"], [Patch(**patch) for patch in table["patch"]]
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise Failure(f"{plan.name} cannot be read ({error}); mend it") from None
+        raise Failure(f"{plan.name} cannot be read ({error}); correct it") from None
 
 
 def in_hunks(patch: str) -> dict[str, list[Unit]]:
@@ -180,7 +183,8 @@ def assign(grown: Grown, patches: Sequence[Patch], default: int | None) -> None:
     for number, words in claims.items():
         for word in words:
             if word != REST and (number, word) not in used:
-                raise Failure(f"{PLAN.name}: '{patches[number].subject}' has no line with {word!r} in {grown.name}")
+                what = f"'{patches[number].subject}' has no line with {word!r} in {grown.name}"
+                raise Failure(f"{PLAN.name}: {what}; correct the word")
 
 
 def owners(patches: Sequence[Patch], sources: Iterable[str]) -> dict[str, int]:
@@ -214,7 +218,8 @@ def grow(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Pat
     for patch in patches:
         for name in patch.lines:
             if name not in known:
-                raise Failure(f"{PLAN.name}: '{patch.subject}' has lines of {name}, which no wiring patch touches")
+                what = f"'{patch.subject}' has lines of {name}, which no wiring patch changes"
+                raise Failure(f"{PLAN.name}: {what}; remove them")
     return files
 
 
@@ -236,7 +241,7 @@ class OneCore:
             return text
         run = subprocess.run([self.program, f"-U{BOTH_CORES}"], input=text, capture_output=True, text=True, check=False)
         if run.returncode > 1:
-            raise Failure(f"unifdef: {run.stderr.strip()}; mend the #ifdef of {BOTH_CORES}")
+            raise Failure(f"unifdef: {run.stderr.strip()}; correct the #ifdef of {BOTH_CORES}")
         return re.sub(r"\n{3,}", "\n\n", run.stdout)
 
 
@@ -329,9 +334,10 @@ def write(out: Path = OUT) -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    parser = argparse.ArgumentParser(prog="rust_writeback series", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="build the kernel after each patch, with and without the core")
+    parser = Parser(prog="rust_writeback series", description=__doc__)
+    parser.add_argument("--check", nargs="?", const="1", metavar="1", help="build after each patch, with and without the core")
     known = parser.parse_args(arguments)
+    check_flags(known, "check")
     made = write()
     print(f"{OUT.relative_to(paths.PROJECT)}/: {len(made) - 1} patches and a cover letter")
     if known.check:

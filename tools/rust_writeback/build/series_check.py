@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make series CHECK=1: what a maintainer's machine would say to each patch.
+"""make series CHECK=1: build, check and boot the patches as a maintainer would.
 
 The patches are applied one by one to a copy of the pristine tree. After each the kernel is built with the core
 (clippy, a warning is an error) and without, and the patch has to pass checkpatch --strict and its Rust rustfmt.
-What the patches for merging make is booted in the virtual machine, and written to with DONTCACHE.
+The kernel that the patches for merging make is booted in the virtual machine, and written to with DONTCACHE.
 The copy shares its files with build/linux by links, which a patch program replaces and does not write through.
 """
 
@@ -151,7 +151,7 @@ def run(made: Sequence[Path]) -> int:
             start = time.monotonic()
             command = ["patch", "-p1", "-F0", "--batch", "--forward", "--quiet", "-d", str(TREE), "-i", str(patch)]
             if subprocess.run(command, check=False).returncode:
-                raise Failure(f"{patch.name} does not apply; mend tools/series.toml")
+                raise Failure(f"{patch.name} does not apply; correct tools/series.toml")
             kinds = ["with", "without", *(["modules"] if number == len(patches) else [])]
             key = steps.digest(key, patch.read_text().partition("\ndiff ")[2])
             new = steps.step(f"series-{number:02}", key, [], partial(check, patch, number, kinds))

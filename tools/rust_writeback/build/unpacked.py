@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Debian's packages that are unpacked into the cache and not installed in the build root.
+"""Unpacks Debian packages into the cache, without installing them in the build root.
 
-They are for another architecture, or of another release of Debian. They are fetched from where the build
-root's own are, with all that they depend on, once for each list of packages.
+They are for another architecture, or of another release of Debian. They are fetched from the same place as the
+build root's own packages, with all that they depend on, once for each list of packages.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ SANITIZERS = {
 def sanitizer(name: str) -> Variant:
     """The kernel of the sanitizer of this name."""
     if name not in SANITIZERS:
-        raise Failure(f"SANITIZE={name} is no sanitizer; there are {', '.join(SANITIZERS)}", 2)
+        raise Failure(f"SANITIZE={name} is unknown; give one of {', '.join(SANITIZERS)}", 2)
     return SANITIZERS[name]
 
 

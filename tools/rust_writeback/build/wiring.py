@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Our hooks in the kernel's own files: one small patch a folder.
+"""Applies our hooks to the kernel's own files: one small patch a folder.
 
-A patched file is always made anew from its pristine original and all patches,
-so that an edited patch takes effect without unpacking the kernel again, and a
-file whose patched content stays the same is not rebuilt.
+A patched file is always made anew from its pristine original and all patches. So an edited patch takes effect
+without unpacking the kernel again, and a file whose patched content stays the same is not rebuilt.
 """
 
 from __future__ import annotations

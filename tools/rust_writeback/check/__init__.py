@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""All that can be red: tests, linters, the promises, and what shows that they can fail."""
+"""All checks: tests, linters, the promises, and proofs that the checks can fail."""

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """make audit: every use of unsafe, why it is sound, and the C that safe functions call.
 
-tools/audit reads the files with syn. Comments are not among what a Rust parser keeps: they are
-taken from the lines above what it has found.
+tools/audit reads the files with syn. A Rust parser does not keep comments. They are taken from the lines above
+what it has found.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import paths
-from ..errors import Failure
+from ..errors import Failure, Parser
 from ..steps import write_whole
 from . import host_tests
 
@@ -124,7 +123,7 @@ def read(files: list[Path], project: Path = paths.PROJECT) -> list[Unsafe]:
             )
         )
     if not found:
-        raise Failure(f"nothing unsafe in {len(files)} files; the audit has looked at the wrong ones")
+        raise Failure(f"no unsafe code in {len(files)} files; correct the list of files that the audit reads")
     return found
 
 
@@ -133,10 +132,10 @@ def ceilings(path: Path = CEILINGS) -> dict[str, int]:
     try:
         table = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
-        raise Failure(f"{path.name} cannot be read ({error}); mend that line") from None
+        raise Failure(f"{path.name} cannot be read ({error}); correct that line") from None
     for file, number in table.items():
         if type(number) is not int or number < 1:
-            raise Failure(f"{path.name}: {file} = {number!r} is no number above 0; mend or remove the line")
+            raise Failure(f"{path.name}: {file} = {number!r} is not a number above 0; correct or remove the line")
     return table
 
 
@@ -238,7 +237,7 @@ def lint(files: list[Path]) -> bool:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    argparse.ArgumentParser(prog="rust_writeback audit", description=__doc__).parse_args(arguments)
+    Parser(prog="rust_writeback audit", description=__doc__).parse_args(arguments)
     files = sources()
     found, allowed = read(files), ceilings()
     report = render(found, allowed, len(files))

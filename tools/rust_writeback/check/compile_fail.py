@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Misuse of the abstractions must not compile, and for the reason that is meant.
+"""Checks that misuse of the abstractions does not compile, for the intended reason.
 
-Each file below kunit/compile_fail names the error code that rustc has to give, or `none` for the
-control, which must compile: a broken command line would otherwise pass for seven refused programs.
-The command line is the one with which the kernel's build compiled fs/dontcache.rs.
+Each file below kunit/compile_fail names the error code that rustc has to give, or `none` for the control, which
+must compile. Without the control, a broken command line would pass for seven refused programs. The command line
+is the one with which the kernel's build compiled fs/dontcache.rs.
 """
 
 from __future__ import annotations
@@ -60,5 +60,5 @@ def run(kernel: Path = BUILD / "kernel") -> list[tuple[str, str | None]]:
         wrong = None if seen == expected else f"expected {expected or 'none'}, got {seen or 'none'}"
         verdicts.append((program.stem, wrong))
     if not verdicts:
-        raise Failure(f"no programs in {PROGRAMS}; the refusals are untested")
+        raise Failure(f"no programs in {PROGRAMS}; restore the programs that must not compile")
     return verdicts

@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make conformance: what DONTCACHE promises, each promise tried on the C and on the Rust core.
+"""make conformance: test each promise of DONTCACHE on the C and on the Rust core.
 
-A row is a script in tools/guest/conformance/: its name begins with the promise, its docstring says
-what is tried. It ends with a line of JSON, {"kept": bool, "figures": str}, or was not run. When a row
-takes the guest with it that is the row's result. The rows after it get a new guest, and so do those
-after a promise that was broken or a row that could not be run, for the guest may be broken, too. The
-command fails when Rust breaks a promise, and when a row was not run on either core.
+A row is a script in tools/guest/conformance/: its name begins with the promise, its docstring says what is tried.
+It ends with a line of JSON, {"kept": bool, "figures": str}, or was not run. If a row crashes the guest, that is the
+row's result. The rows after it get a new guest. So do the rows after a broken promise, or after a row that could
+not be run, because the guest may be broken, too. The command fails if Rust breaks a promise, or if a row was not
+run on either core.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import fnmatch
 import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from .. import paths
 from ..bench.boots import revision
 from ..build import kernel
 from ..build.variants import MEASURED, STACKS, Variant, sanitizer
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, run_main
 from ..steps import write_whole
 from ..vm import emulated, in_turn, machine
 from . import power_cuts
@@ -69,6 +68,8 @@ class Row:
     """Is it known to break C? Then it has to, or it proves nothing."""
     stacks: bool = False
     """Does it need the kernel with what people put between a file system and a drive?"""
+    whole: bool = False
+    """Is it no part of make test, because it compares times?"""
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class Result:
     verdict: str
     figures: str
     seconds: float = 0.0
+    each: dict[str, str] = field(default_factory=dict)
+    """The places where it was tried, each with what was wrong there."""
 
 
 Results = dict[str, Result]
@@ -91,7 +94,7 @@ def of_counts(counts: Counts) -> Result:
     return Result(NOT_RUN if not run else BROKEN if counts.failed else KEPT, figures)
 
 
-POWER_CUTS = Row("crash_safe_power_cuts", "crash safe", "Power that goes while writers run: what fsync promised is there")
+POWER_CUTS = Row("crash_safe_power_cuts", "crash safe", "The power is cut while writers run: data after a successful fsync must be there")
 
 HOST: dict[Row, Callable[[str, bool, Path], Counts]] = {
     POWER_CUTS: lambda core, short, image: power_cuts.run(6 if short else 50, core, kernel=image),
@@ -106,7 +109,7 @@ def find_rows(patterns: Sequence[str] = (), *variants: Variant) -> list[Row]:
     """The rows for these kernels or the measured one: all, or those whose name matches a pattern. There has to be one."""
     rows = [row for variant in variants or [MEASURED] for row in rows_of(variant, patterns)]
     if not rows:
-        raise Failure(f"no row matches {' '.join(patterns)}; --list has them all")
+        raise Failure(f"no row matches {' '.join(patterns)}; see all rows with --list")
     return rows
 
 
@@ -120,7 +123,7 @@ def rows_of(variant: Variant, patterns: Sequence[str] = ()) -> list[Row]:
             if not said:
                 raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
             marks = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), "breaks_c" in marks, "stacks" in marks))
+            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), *(mark in marks for mark in ("breaks_c", "stacks", "whole"))))
     rows += HOST if variant == MEASURED else ()
     rows = [row for row in rows if row.stacks == (variant == STACKS)]
     return [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
@@ -142,6 +145,12 @@ def judge(output: str, status: int) -> tuple[str, str]:
     return KEPT if kept else BROKEN, figures
 
 
+def places(output: str) -> dict[str, str]:
+    """The places of a row that has told its verdict, each with what was wrong there."""
+    told = json.loads(output.strip().split("\n")[-1])
+    return {str(name): str(wrong) for name, wrong in told.get("each", {}).items()}
+
+
 def result(row: in_turn.Ended) -> Result:
     """What came of a row that a guest has run."""
     if row.kind:
@@ -151,7 +160,7 @@ def result(row: in_turn.Ended) -> Result:
         verdict, figures = WARNED, f"the kernel warned; {figures}"
     if verdict != KEPT:
         sys.stderr.write(row.output)
-    return Result(verdict, figures, row.seconds)
+    return Result(verdict, figures, row.seconds, places(row.output) if verdict in (KEPT, BROKEN) else {})
 
 
 def run_core(
@@ -207,7 +216,7 @@ def problems(results: Mapping[str, Results]) -> list[str]:
 def short(variant: Variant = MEASURED, patterns: Sequence[str] = ()) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
     counts = Counts()
-    rows = [row for row in find_rows(patterns, variant) if row not in HOST]
+    rows = [row for row in find_rows(patterns, variant) if row not in HOST and not row.whole]
     results = run_rows("rust", rows, True, {}, counts.boots, variant)
     for problem in problems({"rust": results}):
         counts.fail(f"conformance: {problem}")
@@ -252,7 +261,7 @@ def show(console: Console, rows: Sequence[Row], results: Mapping[str, Results]) 
 
 def main(arguments: list[str]) -> int:
     """Try the rows on both cores, print, write build/conformance/, judge."""
-    parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
+    parser = Parser(prog="conformance", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows like exact_counter_* only")
     parser.add_argument("--list", action="store_true", help="say what rows there are")
     parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
@@ -262,7 +271,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     variants = [sanitizer(options.sanitize)] if options.sanitize else [MEASURED, STACKS]
     report = options.report or paths.BUILD / f"conformance{variants[0].suffix}"
-    rows = find_rows(options.only, *variants)
+    rows = [row for row in find_rows(options.only, *variants) if not (options.short and row.whole)]
     if options.list:
         for row in rows:
             print(f"{row.name:40} {row.promise}: {row.tried}")
@@ -273,7 +282,7 @@ def main(arguments: list[str]) -> int:
     boots = emulated.Boots()
     results: dict[str, Results] = {core: {} for core in cores}
     for variant in variants:
-        if not (chosen := rows_of(variant, options.only)):
+        if not (chosen := [row for row in rows if row.stacks == (variant == STACKS)]):
             continue
         kernel.ensure(variant)
         for core in cores:

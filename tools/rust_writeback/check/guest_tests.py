@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run tools/guest/tests/test_*.py in the virtual machine, on both cores.
 
-On the kernel of a sanitizer a guest of its own comes first, which makes a mistake
-that has to be reported; and another script comes last, which asks the sanitizer
-what it has found, and whether it is still at work.
+On the kernel of a sanitizer a separate guest comes first. It makes a mistake that the sanitizer has to report.
+Another script comes last. It asks the sanitizer what it has found, and whether it still works.
 
-Each script tells its cases as KTAP, which the kernel's own parser reads. A script
-that dies, tells nothing, tells fewer cases than it planned, or makes the kernel
-warn has failed, whatever else it said.
+Each script reports its cases as KTAP, which the kernel's own parser reads. A script fails if it dies, reports
+nothing, reports fewer cases than it planned, or makes the kernel warn.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from .. import paths
 from ..build.variants import MEASURED, SANITIZERS, Variant, sanitizer
-from ..errors import Failure
+from ..errors import Failure, Parser
 from ..vm import emulated, in_turn
 from ..vm.options import CORES
 
@@ -31,7 +29,7 @@ TESTS = GUEST / "tests"
 SECONDS = 900
 """How long one script may take; it is slow without KVM."""
 
-OPTIONS = emulated.VmOptions(nvme=emulated.NvmeOptions(queues=1))
+OPTIONS = emulated.VmOptions(smp=4, nvme=emulated.NvmeOptions(queues=1))
 """One queue: the drive's interrupts come to one CPU, whoever submits."""
 
 SANITIZER = TESTS / "sanitizer.py"
@@ -51,6 +49,8 @@ class Counts:
     """The names of the cases that failed."""
     untold: int = field(default=0, compare=False)
     """Of the failures, those that no case told of."""
+    seconds: float = field(default=0, compare=False)
+    """How long a stage took."""
 
     def add(self, other: Counts) -> None:
         """Take in the counts of another part of the run."""
@@ -159,10 +159,10 @@ def proof(variant: Variant) -> Counts:
 
 
 def find_scripts(names: Sequence[str]) -> list[Path]:
-    """The test scripts, all of them or those whose name holds one of the words."""
+    """The test scripts, all of them or those whose name holds one of the words, which may be patterns."""
     scripts = sorted(TESTS.glob("test_*.py"))
     if names:
-        scripts = [script for script in scripts if any(name in script.name for name in names)]
+        scripts = [script for script in scripts if any(fnmatch(script.stem, f"*{name}*") for name in names)]
     if not scripts:
         raise Failure(f"no guest test matches {' '.join(names) or 'test_*.py'}; they are in tools/guest/tests")
     return scripts
@@ -191,7 +191,7 @@ def run(
 
 def main(arguments: list[str]) -> int:
     """python3 -m rust_writeback.check.guest_tests [--core rust|c] [--sanitize NAME] [--append load_seconds=600] [NAME ...]"""
-    parser = argparse.ArgumentParser(prog="guest-tests", description=__doc__)
+    parser = Parser(prog="guest-tests", description=__doc__)
     parser.add_argument("--core", choices=("rust", "c"), action="append", help="run on this core only")
     parser.add_argument("--sanitize", metavar="NAME", help="run on this sanitizer's kernel, which is built already")
     parser.add_argument("--append", default="", help="more kernel parameters, which a script may look at")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The pure core and the tools themselves, tested on the host."""
+"""Tests the pure core and the tools themselves on the host."""
 
 from __future__ import annotations
 

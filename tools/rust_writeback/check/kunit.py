@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """make kunit: the KUnit suites, by the kernel's own kunit.py: under user-mode Linux, or on an emulated arm64.
 
-Under user-mode Linux once with both cores in the kernel, and once with Rust alone and the examples of the kernel's Rust.
+Under user-mode Linux they run once with both cores in the kernel, and once with Rust alone and the examples of the
+kernel's Rust.
 
-An emulator that keeps x86's order of memory proves nothing of arm64's: that is what the models are for. What it
-shows is what other pages, atomics and large folios do.
+The emulator keeps x86's memory order, so it proves nothing about arm64's order. The models in rust/tests do that.
+The emulator tests other page sizes, atomics and large folios.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from pathlib import Path
 from .. import arch as arches
 from .. import paths, steps
 from ..build import kernel
-from ..errors import Failure
+from ..errors import Failure, Parser
 from ..progress import Bar
 from ..run import logged, must
 from . import guest_tests
@@ -106,7 +106,7 @@ def run(platform: Platform = UML) -> guest_tests.Counts:
         status = logged(command, platform.ktap, kernel.make_environment(), cwd=paths.LINUX)
     output = platform.ktap.read_text(errors="replace")
     if "KTAP version" not in output:
-        raise Failure(f"the KUnit kernel told no test (status {status}); see build/log/{platform.ktap.name}")
+        raise Failure(f"the KUnit kernel reported no test (status {status}); see build/log/{platform.ktap.name}")
     return guest_tests.parse("kunit", output, status)
 
 
@@ -118,7 +118,7 @@ def chosen(arch: str | None, pages: str | None) -> list[Platform]:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    parser = argparse.ArgumentParser(prog="rust_writeback kunit", description=__doc__)
+    parser = Parser(prog="rust_writeback kunit", description=__doc__)
     parser.add_argument("--arch", help="arm64 instead of user-mode Linux")
     parser.add_argument("--pages", help=f"the size of its pages: {', '.join(arches.ARM64.pages)}")
     known = parser.parse_args(arguments)

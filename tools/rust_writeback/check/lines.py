@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make lines: how much C and how much Rust each mechanism is, as a table for the README.
+"""make lines: count the lines of C and of Rust of each mechanism, as a table for the README.
 
-Lines that are empty or comment alone do not count, nor do tests within a file. Each file of the overlay
-that is not for tests belongs to one mechanism; what several use is in a row of its own. The files of the series' last
-patch, which is not for merging, do not count either.
+Empty lines, lines with only a comment, and tests within a file do not count. Each file of the overlay that is not
+for tests belongs to one mechanism. Files that several mechanisms use are in a row of their own. The files of the
+series' last patch, which is not for merging, do not count either.
 """
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import re
 import sys
@@ -16,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 from .. import paths
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, run_main
 
 MECHANISMS = {
     "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|dropbehind_dirty",
@@ -58,20 +57,27 @@ def not_for_merging(project: Path) -> list[str]:
     last = plan["patch"][-1]
     # Another patch behind it would silently take its place, and the table would be of other files.
     if not last["subject"].startswith("not for merging"):
-        raise Failure(f"the last patch of series.toml is {last['subject']!r}; put the one that is not for merging there")
+        raise Failure(f"the last patch of series.toml is {last['subject']!r}; put the one that is not for merging last")
     patterns: list[str] = last["files"]
     return patterns
 
 
 def hooks(project: Path) -> int:
-    """Lines that the wiring patches add to the kernel's C, its build files left out."""
+    """Lines that the wiring patches add to the kernel's C. Build files and what is for both cores are left out."""
+    plan = tomllib.loads((project / "tools" / "series.toml").read_text())
+    for_both = {
+        f"+++ b/{name}"
+        for patch in plan["patch"]
+        for name, words in patch.get("lines", {}).items()
+        if patch.get("changes_c") and words == ["*"]
+    }
     added = 0
     for folder in ("mm", "fs", "block"):
         current = ""
         for line in (project / folder / "wiring.patch").read_text().splitlines():
             if line.startswith("+++ "):
                 current = line
-            elif line.startswith("+") and line[1:].strip() and current.endswith((".c", ".h")):
+            elif line.startswith("+") and line[1:].strip() and current.endswith((".c", ".h")) and current not in for_both:
                 added += 1
     return added
 
@@ -93,7 +99,7 @@ def counted(project: Path = paths.PROJECT) -> dict[str, dict[str, int]]:
 
 def main(arguments: list[str]) -> int:
     """Print the table."""
-    argparse.ArgumentParser(prog="lines", description=__doc__).parse_args(arguments)
+    Parser(prog="lines", description=__doc__).parse_args(arguments)
     print("| mechanism | C | Rust, pure core | Rust, abstractions and edges |\n| --- | ---: | ---: | ---: |")
     table = counted()
     for title, lines in table.items():

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make lint: what can be said of the sources without running them.
+"""make lint: check the sources without running them.
 
-Each linter counts the files that it looked at. One that finds none to look at
-has failed: it would otherwise pass for ever after its files have moved.
+Each linter counts the files that it looked at. A linter that finds no file fails, because it would pass for ever
+after its files have moved.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from .. import paths, steps
 from ..bench import kept
 from ..build import config, kernel, overlay, wiring
 from ..build.variants import MEASURED
-from ..errors import Failure
+from ..errors import Failure, Parser
 from ..run import logged
 from . import audit, host_tests
 
@@ -192,5 +191,5 @@ def run() -> list[tuple[str, bool]]:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    argparse.ArgumentParser(prog="rust_writeback lint", description=__doc__).parse_args(arguments)
+    Parser(prog="rust_writeback lint", description=__doc__).parse_args(arguments)
     return 0 if all(clean for _, clean in run()) else 1

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The orders that the kick, the batch and the counter rely on, under the memory model of the kernel itself.
+"""Checks the orders that the kick, the batch and the counter rely on, under the kernel's own memory model.
 
 Each test below rust/tests/litmus is two or three CPUs and an outcome that loses a page or a bio. herd7 tries all
-that tools/memory-model of the kernel tree lets happen, and says whether the outcome is among it: `Never` for
-ours, `Sometimes` for what C does instead, or for ours without an order.
+that tools/memory-model of the kernel tree lets happen, and reports whether the outcome can happen: `Never` for
+our code, `Sometimes` for what C does instead, or for our code without an order.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 from pathlib import Path
 
 from ..build import kernel
 from ..build.unpacked import Packages
-from ..errors import Failure
+from ..errors import Failure, Parser
 from ..paths import LINUX, PROJECT
 
 TESTS = PROJECT / "rust" / "tests" / "litmus"
@@ -53,7 +52,7 @@ def run(tests: Path = TESTS, model: Path = LINUX / "tools" / "memory-model") -> 
     for test in sorted(tests.glob("*.litmus")):
         match = EXPECTED.search(test.read_text())
         if match is None:
-            raise Failure(f"{test.name} does not say what is to come of it; add a line ` * Result: Never`")
+            raise Failure(f"{test.name} names no expected result; add a line ` * Result: Never`")
         seen = outcome(command, test, model)
         verdicts.append((test.stem, None if seen == match[1] else f"{seen}, and should be {match[1]}"))
     if not verdicts:
@@ -63,7 +62,7 @@ def run(tests: Path = TESTS, model: Path = LINUX / "tools" / "memory-model") -> 
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    argparse.ArgumentParser(prog="rust_writeback litmus", description=__doc__).parse_args(arguments)
+    Parser(prog="rust_writeback litmus", description=__doc__).parse_args(arguments)
     kernel.prepare()
     verdicts = run()
     for name, wrong in verdicts:

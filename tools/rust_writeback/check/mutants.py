@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make mutants: each row of make conformance that C keeps, against a Rust core that breaks its rule.
+"""make mutants: each row of make conformance that C keeps must fail on a Rust core that breaks its rule.
 
-A row proves something only if it can fail. A row that is known to break C has failed there; for the
-others tools/mutants.toml has a line of the core to replace. Rules that are no promise have guest tests
-that find who breaks them. Each replacement is compiled into a kernel of its own, which stays warm: the
-changed file lies above the one in the kernel tree for as long as make runs, in a mount namespace that
-nobody else sees. Neither the work tree nor the kernel tree changes.
+A row proves something only if it can fail. A row that C breaks has failed there. For the other rows
+tools/mutants.toml has a line of the core to replace. Rules that are no promise have guest tests that must fail.
+Each replacement is compiled into a kernel of its own, whose build stays warm. The changed file lies above the one in
+the kernel tree while make runs, in a private mount namespace. Neither the work tree nor the kernel tree changes.
 
-The command fails when a row keeps its promise or a test passes all the same, when it could not be run,
-when it comes to another end than is said there, and when a mutant does not apply or does not build.
+The command fails if a row keeps its promise or a test passes despite the mutant, if a row or a test could not be
+run, if the result differs from the one in tools/mutants.toml, or if a mutant does not apply or does not build.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import fnmatch
 import sys
@@ -29,7 +27,7 @@ from rich.table import Table
 from .. import paths, steps
 from ..build import kernel, overlay, wiring
 from ..build.variants import Variant
-from ..errors import Failure, run_main
+from ..errors import Failure, Parser, run_main
 from ..vm import emulated, machine
 from . import conformance, guest_tests
 from .conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
@@ -75,13 +73,13 @@ class Mutant:
             return place
         if any(self.file in wiring.touched(patch) for patch in wiring.patches()):
             return self.file
-        raise Failure(f"{self.name}: {self.file} is no file of ours in the kernel, and has no hook of ours")
+        raise Failure(f"{self.name}: {self.file} is neither in overlay.toml nor changed by a wiring patch; correct it")
 
     def apply(self, content: str) -> str:
         """The content of its file with the line replaced, which has to be there once."""
         found = content.count(self.find)
         if found != 1:
-            raise Failure(f"{self.name}: {self.file} has {found} times: {self.find.strip()}")
+            raise Failure(f"{self.name}: find has to be in {self.file} once, not {found} times: {self.find.strip()}")
         return content.replace(self.find, self.replace)
 
 
@@ -94,15 +92,16 @@ def read(path: Path = LIST, rows: Sequence[str] = (), tests: Sequence[str] = ())
     try:
         document = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
-        raise Failure(f"{path.name} cannot be read ({error}); mend that line") from None
+        raise Failure(f"{path.name} cannot be read ({error}); correct that line") from None
     if unknown := document.keys() - {"mutants"}:
-        raise Failure(f"{path.name} has {', '.join(sorted(unknown))}; it may have mutants")
+        raise Failure(f"{path.name} has {', '.join(sorted(unknown))}; only mutants is allowed")
     mutants = {name: _mutant(path.name, name, entry) for name, entry in document.get("mutants", {}).items()}
     for mutant in mutants.values():
         for row in mutant.rows:
             if row not in rows:
                 raise Failure(
-                    f"{path.name}: {mutant.name} names the row {row}, which there is not; make conformance ARGS=--list"
+                    f"{path.name}: {mutant.name} names the row {row}, which does not exist;"
+                    " see make conformance ARGS=--list"
                 )
         for test in mutant.tests:
             if test not in tests:
@@ -127,17 +126,17 @@ def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
     kinds = KEYS | MORE
     for key, value in entry.items():
         if key not in kinds or not isinstance(value, kinds[key]):
-            raise Failure(f"{where}: {name} has {key} = {value!r}; there are {', '.join(kinds)}")
+            raise Failure(f"{where}: {name} has a wrong {key} = {value!r}; allowed: {', '.join(kinds)}")
     if missing := KEYS.keys() - entry.keys():
         raise Failure(f"{where}: {name} has no {', '.join(sorted(missing))}")
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     mutant = Mutant(name, **given)  # type: ignore[arg-type]
     if not mutant.finders or not mutant.find.strip() or mutant.find == mutant.replace:
-        raise Failure(f"{where}: {name} finds nothing, changes nothing, or has no row and no test")
+        raise Failure(f"{where}: {name} has an empty find, the same find and replace, or no rows and tests; correct it")
     if mutant.tests and (mutant.verdict != BROKEN or mutant.whole):
-        raise Failure(f"{where}: {name} has tests, whose cases fail: no verdict and no whole")
+        raise Failure(f"{where}: {name} has tests, so it can have neither verdict nor whole; remove them")
     if mutant.verdict not in VERDICTS:
-        raise Failure(f"{where}: {name} has verdict = {mutant.verdict!r}; there are {', '.join(VERDICTS)}")
+        raise Failure(f"{where}: {name} has verdict = {mutant.verdict!r}; allowed: {', '.join(VERDICTS)}")
     return mutant
 
 
@@ -268,7 +267,7 @@ def show(console: Console, lines: Sequence[Line]) -> None:
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser = Parser(prog="mutants", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants, rows or tests like walk_* only")
     parser.add_argument("--list", action="store_true", help="say what mutants there are")
     options = parser.parse_args(arguments)
@@ -281,7 +280,7 @@ def main(arguments: list[str]) -> int:
             print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.finders)}")
         return 0
     if not mutants:
-        raise Failure(f"no mutant matches {' '.join(wanted)}; --list has them all")
+        raise Failure(f"no mutant matches {' '.join(wanted)}; see all mutants with --list")
     machine.polite()
     with steps.only_one("kernel"):
         tree = kernel.prepare()

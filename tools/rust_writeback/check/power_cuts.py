@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Cut the power of a guest that writes, and look whether all that fsync promised is there.
+"""Cut the power of a guest that writes, and check that all that fsync promised is there.
 
-The load and the check are tools/guest/power_cuts.py. Each boot checks what the one
-before left behind and then writes until QEMU is killed, at a moment that chance has
-chosen. What was acknowledged is a folder on the host, which outlives QEMU. A message
-that is lost with the guest makes the check weaker by a sync; what has arrived was
-said after the fsync returned, which the drive had answered. So no cut can be blamed
-for what was never promised. A cut counts only if the guest had acknowledged something,
-its counter of DONTCACHE pages had moved, and its drive held what was not flushed.
+The load and the check are tools/guest/power_cuts.py. Each boot checks what the boot before left behind. Then it
+writes until QEMU is killed, at a random moment. The guest's acknowledgements go to a folder on the host, which
+outlives QEMU. If a message is lost with the guest, the check is weaker by a sync. A message that has arrived was sent
+after the fsync returned, which the drive had answered. So no cut can be blamed for what was never promised. A cut
+counts only if the guest had acknowledged something, its counter of DONTCACHE pages had moved, and its drive held
+data that was not flushed.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
 import sys
@@ -24,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from .. import paths
-from ..errors import Failure
+from ..errors import Failure, Parser
 from ..vm import emulated
 from ..vm.torn_drive import Drive
 from .guest_tests import Counts
@@ -87,7 +85,7 @@ class Watch:
             raise PowerCut
         if now - self._began > PATIENCE:
             state = f"{self.syncs()} syncs, the counter at {self.counted}, nothing in flight"
-            raise Failure(f"no load to cut after {PATIENCE:.0f} s: {state}")
+            raise Failure(f"the load did not start within {PATIENCE:.0f} s: {state}")
 
     def near_load(self) -> bool:
         """May the writers of this boot have begun? Then a check by another could not tell what is right."""
@@ -185,7 +183,7 @@ def run(cuts: int = 6, core: str = "rust", seed: int | None = None, kernel: Path
 
 def main(arguments: list[str]) -> int:
     """python3 -m rust_writeback.check.power_cuts [--cuts 50] [--core rust|c] [--seed N]"""
-    parser = argparse.ArgumentParser(prog="power-cuts", description=__doc__)
+    parser = Parser(prog="power-cuts", description=__doc__)
     parser.add_argument("--cuts", type=int, default=50, help="how many times the power goes")
     parser.add_argument("--core", choices=("rust", "c"), default="rust", help="which core does the work")
     parser.add_argument("--seed", type=int, help="what the load writes, and what the drive loses")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The price of a write, in make test: what Rust may cost beside C, and beside the committed page."""
+"""Checks in make test what a write costs: Rust beside C, and beside the committed page."""
 
 from __future__ import annotations
 

@@ -19,30 +19,30 @@ COMMAND = "tools/enter python3 -m rust_writeback.check.promises"
 
 HEAD = f"""# What DONTCACHE promises
 
-`make conformance` tries to break six promises on either core: no oops, an exact counter, a complete drop, no lost
-kick, a kick that writes only its share, a bounded wait. Then it cuts the power. `--list` says what there is, `--only
-'exact_counter_*'` runs some; the table goes to `build/conformance/`.
+`make conformance` tries to break six promises on both cores: no oops, an exact counter, a complete drop, no lost kick, a
+kick that writes only its share, a bounded wait. Then it cuts the power. `--list` lists the rows, `--only
+'exact_counter_*'` runs some of them, and the table goes to `build/conformance/`.
 
-A row is a script of this folder, and has to show that it came to what it tries. An oops or a hang is its result; the
-rows after it, after a broken promise, or after one that could not be run get a new guest. The command fails where the
-Rust core breaks a promise, and where a row could not be run on either core. Of the C it tells; but a row that is known
-to break C has to, or it proves nothing. `make test` runs the scripts on the Rust core, those of luck for less time. It
-leaves out rows that need a kernel of their own, with drivers for what people put between a file system and a drive.
+A row is a script in this folder. It must show that it reached the situation that it is about. An oops or a hang is a
+result; the next row gets a new guest then, and also after a broken promise or a row that could not run. The command
+fails if the Rust core breaks a promise, or if a row could not run on one of the cores. Failures of the C core are
+reported but do not fail the command. A row that is known to break C must break it, because it proves nothing otherwise.
+`make test` runs the rows on the Rust core, and the ones that depend on luck for a shorter time. It skips the rows that
+need a second kernel with more drivers and file systems, and rows that compare times.
 
-`make mutants` shows that the rows can fail: those that C does not break run on a Rust core in which one line is wrong.
-`tools/mutants.toml` has the lines, the rule that each breaks, and the rows that have to find it; or, where a rule is
-no promise but how one is kept, the guest tests. What finds nothing fails the command, and so does a line that no longer
-is where it was, or does not compile. `ARGS='--only walk_*'` tries some of them, in a minute or two each; the first
-kernel takes as long as any.
+`make mutants` shows that the other rows can fail: each of them runs on a Rust core in which one line is wrong.
+`tools/mutants.toml` has these lines, the rule that each breaks, and the rows or guest tests that must find it. The
+command fails if a mutant survives, does not compile, or no longer fits the code. `ARGS='--only walk_*'` tries some
+mutants, in one or two minutes each after the first kernel.
 
-[What either core does of them](../../results/conformance.md). This page is made of the scripts' own words:
-`{COMMAND}`.
+[Results of both cores](../../results/conformance.md). The first line of each script is its description here:
+`{COMMAND}` writes this page.
 """
 
 
 def shown_by(row: Row, listed: Iterable[Mutant]) -> str:
     """What has been seen to break a row."""
-    found = [f"a core without: {mutant.rule}" for mutant in listed if row.name in mutant.rows]
+    found = [f"a core that breaks this rule: {mutant.rule}" for mutant in listed if row.name in mutant.rows]
     return "; ".join((["C"] if row.breaks_c else []) + found)
 
 
@@ -50,7 +50,7 @@ def page(rows: Sequence[Row], listed: Sequence[Mutant]) -> str:
     """The page."""
     parts = [HEAD]
     for promise in dict.fromkeys(row.promise for row in rows):
-        parts.append(f"## {promise[0].upper()}{promise[1:]}\n\n| row | what is tried | what breaks it |\n| --- | --- | --- |")
+        parts.append(f"## {promise[0].upper()}{promise[1:]}\n\n| row | what it tries | what breaks it |\n| --- | --- | --- |")
         parts += [
             f"| `{row.name}` | {row.tried} | {shown_by(row, listed)} |" for row in rows if row.promise == promise
         ]

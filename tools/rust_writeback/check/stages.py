@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make test: all that is tested, from the quickest to the slowest, and one sum.
+"""make test: run all tests, from the quickest to the slowest, and print one sum.
 
-The last line is the sum. A stage that breaks down counts as a failure and does
-not keep the others from running.
+The last line is the sum. build/junit.xml has the stages. A stage that breaks down counts as a failure. The other
+stages still run.
 """
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import time
 import traceback
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
 
-from .. import arch
+from .. import arch, paths
+from ..bench import full
 from ..build import arm64, kernel
 from ..build.variants import MEASURED, SANITIZERS, Variant, of_arch, sanitizer
-from ..errors import Failure
+from ..errors import Failure, Parser, check_flags
+from ..steps import write_whole
 from ..vm.options import CORES
 from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, litmus, power_cuts, price, unchanged
 from .guest_tests import Counts
@@ -52,6 +54,16 @@ def sanitized(variant: Variant, names: Sequence[str] = (), cores: Sequence[str] 
         (f"kernel with {variant.name}", lambda: _kernel(variant)),
         (f"guest tests with {variant.name}", lambda: guest_tests.run(names, cores, variant)),
     ]
+
+
+def _bench() -> Counts:
+    """The whole of a benchmark, as short as it gets: two guests, three modes, the tables and the pages."""
+    counts = Counts()
+    if full.main(["--only", "small-4k/xfs", "--pairs", "1", "--report", str(paths.BUILD / "bench-test")]):
+        counts.fail("make bench: something could not be measured; the lines above say what")
+    else:
+        counts.passed = 1
+    return counts
 
 
 RT_TESTS = ("dontcache_devices", "dontcache_group")
@@ -105,10 +117,33 @@ STAGES: list[Stage] = [
     ("guest tests", lambda: guest_tests.run(cores=("rust",))),
     ("guest tests on the C core", lambda: guest_tests.run(REFERENCE, ("c",))),
     ("price of a write", price.run),
+    ("one pair of one load", _bench),
     ("power cuts", power_cuts.run),
     ("what DONTCACHE promises", conformance.short),
     *sanitized(SANITIZERS["lockdep"], LOCKING, ("rust",)),
 ]
+
+
+HOST = (
+    "tests of the pure core",
+    "models of the protocols",
+    "orders under the kernel's memory model",
+    "tests of the tools",
+)
+"""The tests that need no guest."""
+
+CHECK = ("tests of the pure core", "kernel", "lint", "misuse that must not compile", "KUnit")
+"""The stages before a commit, besides guest tests."""
+
+
+def part(name: str, only: str | None) -> list[Stage]:
+    """Some of the stages: check, host, or guest tests of that name."""
+    if name == "guest":
+        return [("kernel", _kernel), ("guest tests", lambda: guest_tests.run((only or "",)))]
+    stages = [stage for stage in STAGES if stage[0] in (HOST if name == "host" else CHECK)]
+    if name == "check":
+        stages.append(("guest tests", lambda: guest_tests.run((only or "dontcache_write",), ("rust",))))
+    return stages
 
 
 def run_stage(name: str, stage: Callable[[], Counts]) -> Counts:
@@ -126,31 +161,57 @@ def run_stage(name: str, stage: Callable[[], Counts]) -> Counts:
         traceback.print_exc()
         counts = Counts()
         counts.fail(f"{name}: broke down: {error}")
-    took = time.monotonic() - start
+    took = counts.seconds = time.monotonic() - start
     print(f"== {name}: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped in {took:.0f} s", flush=True)
     return counts
 
 
+JUNIT = paths.BUILD / "junit.xml"
+
+
+def write_junit(results: dict[str, Counts]) -> None:
+    """The stages as test suites of JUnit. Only failures have names: the kernel's parsers count the rest."""
+    suites = ElementTree.Element("testsuites")
+    for name, counts in results.items():
+        told = {"tests": counts.passed + counts.failed + counts.skipped, "failures": counts.failed, "skipped": counts.skipped}
+        suite = ElementTree.SubElement(suites, "testsuite", name=name, time=f"{counts.seconds:.0f}")
+        suite.attrib |= {key: str(number) for key, number in told.items()}
+        for nr, problem in enumerate(counts.problems or [""]):
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name=f"problem {nr}" if problem else "all")
+            if problem:
+                ElementTree.SubElement(case, "failure", message=problem)
+    write_whole(JUNIT, ElementTree.tostring(suites, encoding="unicode") + "\n")
+
+
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
-    parser = argparse.ArgumentParser(prog="rust_writeback test", description=__doc__)
+    parser = Parser(prog="rust_writeback test", description=__doc__)
     parser.add_argument("--sanitize", metavar="NAME", help="only guest tests, on the kernel of this sanitizer")
+    parser.add_argument("--rt", nargs="?", const="1", metavar="1", help="only guest tests and promises, on PREEMPT_RT")
+    parser.add_argument("--part", choices=("check", "host", "guest"), help="only these stages")
+    parser.add_argument("--only", metavar="PATTERN", help="of the guest tests, those of this name")
     parser.add_argument("--arch", help=f"on an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
     parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
     known = parser.parse_args(arguments)
-    stages = STAGES
+    check_flags(known, "rt")
+    stages = part(known.part, known.only) if known.part else STAGES
     variant = of_arch(*arch.chosen(known.arch, known.pages))
     if variant != MEASURED:
-        if known.sanitize is not None:
-            raise Failure(f"SANITIZE is for x86; leave it or ARCH={variant.arch.name} out", 2)
+        if known.sanitize is not None or known.rt:
+            raise Failure(f"SANITIZE and RT are for x86 only; omit them, or omit ARCH={variant.arch.name}", 2)
         stages = elsewhere(variant)
-    if known.sanitize is not None:
-        variant = sanitizer(known.sanitize)
-        stages = real_time(variant) if known.sanitize == "rt" else sanitized(variant)
+    if known.sanitize is not None or known.rt:
+        if known.sanitize is not None and known.rt:
+            raise Failure("SANITIZE and RT need different kernels; omit one of them", 2)
+        variant = sanitizer(known.sanitize or "rt")
+        stages = real_time(variant) if variant.name == "rt" else sanitized(variant)
         print("== what runs in a guest alone: nothing else depends on the sanitizer's kernel", flush=True)
     total = Counts()
+    results: dict[str, Counts] = {}
     for name, stage in stages:
-        total.add(run_stage(name, stage))
+        results[name] = run_stage(name, stage)
+        total.add(results[name])
+        write_junit(results)
     for problem in total.problems:
         print(f"failed: {problem}")
     if total.boots.deaths:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""With CONFIG_RUST_WRITEBACK=n every hooked C file compiles to the code that it had before.
+"""Checks that with CONFIG_RUST_WRITEBACK=n every hooked C file compiles to the code that it had before.
 
-The hooked file and its pristine original are compiled with the same command line and the same line
-numbers, and their code is compared: the bytes of every text section, and what its relocations refer
-to. Strings live in other sections and may differ.
+Before means with the patches of the series that change the kernel's C whatever its configuration.
+
+The hooked file and its pristine original are compiled with the same command line and the same line numbers. Their
+code is compared: the bytes of every text section, and what its relocations refer to. Strings live in other
+sections and may differ.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import subprocess
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from ..build import series
 from ..build.kernel import COMPILER
 from ..errors import Failure
 from ..paths import BUILD
@@ -69,7 +72,7 @@ def compiled(name: str, source: Path, includes: str) -> Path:
     saved = (OUT / place.parent / f".{place.stem}.o.cmd").read_text().splitlines()[0]
     match = re.match(r"savedcmd_\S+ := (.*)$", saved)
     if match is None:
-        raise Failure(f"no command was saved for {name}")
+        raise Failure(f"no command was saved for {name}; run `make kernel` again")
     # The compiler, and objtool on what it made.
     words = [word for word in match.group(1).split() if not word.startswith("-Wp,-MMD")]
     words = [str(object_file) if word == str(place.with_suffix(".o")) else word for word in words]
@@ -82,28 +85,40 @@ def compiled(name: str, source: Path, includes: str) -> Path:
     return object_file
 
 
-def both(name: str) -> tuple[str, str]:
+def before() -> dict[str, str]:
+    """The kernel's C without our hooks."""
+    _, patches = series.read_plan()
+    files: dict[str, str] = {}
+    for file in series.grow(patches):
+        units = [unit for unit in file.units if patches[unit.patch].changes_c]
+        files[file.name] = series.Grown(file.name, file.original, units).at(len(patches)) or ""
+    return files
+
+
+def both(name: str, before_hooks: str) -> tuple[str, str]:
     """The code of a hooked file, and that of its original."""
-    hooked, original = TREE / name, ORIGINALS / name
+    hooked = TREE / name
     stem = OUT / Path(name).with_suffix("")
     sources = stem.with_name(f"{stem.name}-hooked.c"), stem.with_name(f"{stem.name}-original.c")
-    sources[0].write_text(renumbered(hooked.read_text().splitlines(), original.read_text().splitlines()))
-    sources[1].write_text(original.read_text())
+    sources[0].write_text(renumbered(hooked.read_text().splitlines(), before_hooks.splitlines()))
+    sources[1].write_text(before_hooks)
     return code(compiled(name, sources[0], "")), code(compiled(name, sources[1], f"-I{ORIGINALS / 'include'}"))
 
 
 def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
     """Each hooked C file with what is wrong with its code, or None."""
+    originals = before()
     names = [str(path.relative_to(ORIGINALS)) for path in sorted(ORIGINALS.rglob("*.c"))]
-    names = [name for name in names if not name.startswith("rust/")]
+    # What has no hook needs no comparison, and may not be configured.
+    names = [name for name in names if not name.startswith("rust/") and originals[name] != (TREE / name).read_text()]
     if not names:
         raise Failure(f"no hooked C file in {ORIGINALS}; run `make kernel` first")
     configure(config)
     make(*[str(Path(name).with_suffix(".o")) for name in names])
     verdicts: list[tuple[str, str | None]] = []
     for name in names:
-        hooked, original = both(name)
+        hooked, original = both(name, originals[name])
         if len(original) < 10000:
-            raise Failure(f"the original of {name} has next to no code; the comparison is void")
+            raise Failure(f"the original of {name} has almost no code, so the comparison proves nothing")
         verdicts.append((name, None if hooked == original else "the code differs from the original"))
     return verdicts

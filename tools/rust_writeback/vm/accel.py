@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which accelerator this host really has.
+"""Finds the accelerator that works on this host.
 
-An openable /dev/kvm proves nothing: QEMU may assert, or the guest may hang. So
-KVM is used where a short boot of the built kernel under it has come through. The
-verdict holds for one boot of the host and one version of QEMU.
+A /dev/kvm that can be opened proves nothing: QEMU may assert, or the guest may hang. So KVM is used if a short
+boot of the built kernel under KVM has succeeded. The verdict holds for one boot of the host and one version of QEMU.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's console: where it is kept, and what it tells about how a run ended."""
+"""The guest's console: where it is kept, and how a run ended according to it."""
 
 from __future__ import annotations
 

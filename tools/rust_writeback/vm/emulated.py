@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The virtual machine: boot the built kernel, run a command in it, hand back what came of it.
+"""The virtual machine: boot the built kernel, run a command in it, and return the result.
 
     tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount]
              [--nvme size=4G,bps=12M,iops=2000,queues=1] [--share DIR]
@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shutil
@@ -24,7 +23,7 @@ from typing import NoReturn
 from .. import arch, paths
 from ..arch import X86
 from ..build.variants import of_arch
-from ..errors import Failure, no_room, run_main
+from ..errors import Failure, Parser, no_room, run_main
 from . import accel, console, images, machine, qemu
 from .options import NvmeOptions, VmOptions, amount
 
@@ -300,16 +299,8 @@ def _restored_terminal() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A mistake on the command line is told in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        usage = " ".join(self.format_usage().split()).removeprefix("usage: ")
-        raise Failure(f"{message}; allowed: {usage}", 2)
-
-
 def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
-    parser = _Parser(prog="tools/vm", allow_abbrev=False, description="Boot the built kernel and run CMD in it as root.")
+    parser = Parser(prog="tools/vm", allow_abbrev=False, description="Boot the built kernel and run CMD in it as root.")
     parser.usage = (
         "tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount] [--nvme size=4G,bps=12M,iops=2000,queues=1]"
         " [--share DIR] [--append 'kernel parameters'] [--arch arm64 [--pages 64k]] [-- CMD ...]"
@@ -328,8 +319,12 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
         cut = arguments.index("--")
         arguments, command = arguments[:cut], arguments[cut + 1 :]
         if not command:
-            raise Failure("no command after --; give one, or leave the -- out to get a shell", 2)
-    known = parser.parse_args(arguments)
+            raise Failure("no command after --; give one, or omit -- to get a shell", 2)
+    known, rest = parser.parse_known_args(arguments)
+    if rest and rest[0].startswith("-"):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        raise Failure(f"{' '.join(rest)}: a command comes after --, as in: tools/vm -- uname -a", 2)
     # A drive answers when the host likes, after which no run under icount is like another.
     drive = None if known.icount and known.nvme is None else NvmeOptions.parse(known.nvme or "")
     variant = of_arch(*arch.chosen(known.arch, known.pages))

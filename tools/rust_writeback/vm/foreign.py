@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Debian's packages of a guest of another architecture than the build root's; nothing of them is run here.
+"""Debian packages of a guest of another architecture than the build root's. Nothing of them runs here.
 
-The guest runs what is in them, and its static programs are compiled against them.
+The guest runs the programs in them, and its static programs are compiled against them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the guest runs on: packages of the build root, or of another architecture, copied into an image.
+"""Makes the images that the guest boots from: packages of the build root, or of another architecture.
 
-The root file system is an ext4 image that several guests may share, for they
-only read it. Every boot adds a small initramfs with PID 1 and the command. Under
-icount the whole root comes as an initramfs instead, because a disk's answers
-come from the host, at times that differ from run to run.
+The root file system is an ext4 image that several guests may share, because they only read it. Every boot adds a
+small initramfs with PID 1 and the command. Under icount the whole root is an initramfs instead, because a disk's
+answers come from the host, at times that differ from run to run.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ LOAD = paths.BUILD / "bin" / "load"
 LOAD_SOURCE = paths.TOOLS / "guest" / "load.c"
 
 PACKAGES = """
-    bash coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
+    bash btrfs-progs coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
     libc-bin liburing2 mawk mount procps python3 sed tar util-linux xfsprogs
 """.split()
 """What commands in the guest may rely on, where the build root has it."""
@@ -212,7 +211,7 @@ def compile_program(source: Path, program: Path, *libraries: str, arch: Arch = X
     command += ["-o", str(part), str(source), *libraries]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode:
-        raise Failure(f"{source} does not compile; mend it:\n{result.stderr}")
+        raise Failure(f"{source} does not compile; correct it:\n{result.stderr}")
     os.replace(part, program)
 
 

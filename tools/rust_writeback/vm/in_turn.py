@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Run scripts in the virtual machine in turn: in one boot, unless one takes the guest with it.
+"""Runs scripts in the virtual machine in turn: in one boot, unless a script crashes the guest.
 
-The scripts after such a one get a new guest, and so do those after one that had to be ended, which has
-left the guest as it was just then, or that says that it has spoilt it. When QEMU itself dies, no script
-is blamed: the one that was running begins again in a new guest.
+The scripts after a crash get a new guest. So do the scripts after one that had to be killed, because the guest is
+left in the middle of it, and after one that reports that it has spoilt the guest. If QEMU itself dies, no script is
+blamed: the script that was running begins again in a new guest.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The native machine: the kernel as a program of the build root, at the speed of the CPU.
 
-User-mode Linux needs neither KVM nor an emulator. Its root file system is the
-build root, which it sees through hostfs and cannot change: hostfs is mounted for
-reading, and so is all that its process sees of the host. What it writes goes to
-its own memory, and that ends with it.
+User-mode Linux needs neither KVM nor an emulator. Its root file system is the build root through hostfs, mounted
+for reading only. All that its process sees of the host is read-only, too. What it writes goes to its own memory,
+which ends with the process.
 """
 
 from __future__ import annotations

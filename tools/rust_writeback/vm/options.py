@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a virtual machine is asked to be, and how that is written on a command line."""
+"""The options of a virtual machine, and how they are written on a command line."""
 
 from __future__ import annotations
 

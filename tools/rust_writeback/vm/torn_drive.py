@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """A drive with a volatile write cache, for a guest whose power is cut.
 
-QEMU's own image would not do: what QEMU has written is in the host's page cache
-and survives QEMU, flushed or not. So the drive is a server of the NBD protocol,
-which knows of every write whether a flush has followed. When power goes, each
-sector of what was written since the last flush is either old or new, by chance:
-writes are lost, torn and reordered, as a drive may do. It offers no FUA. A
-guest's driver that knows of none sends a flush after such a write instead.
+An image of QEMU cannot do this: what QEMU has written is in the host's page cache and survives QEMU, flushed or
+not. So the drive is a server of the NBD protocol, which knows of every write whether a flush has followed. When
+power is cut, each sector of what was written since the last flush is either old or new, by chance: writes are
+lost, torn and reordered, as a drive may do. The drive offers no FUA. A guest's driver then sends a flush after such
+a write instead.
 
-Of the protocol (doc/proto.md of NetworkBlockDevice/nbd) it speaks as little as
-QEMU is content with.
+It implements only as much of the protocol (doc/proto.md of NetworkBlockDevice/nbd) as QEMU needs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make test: nothing that goes wrong may get lost in the sum."""
 
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from rust_writeback.check import host_tests, kunit, stages
@@ -90,12 +92,12 @@ def test_another_architecture_has_stages_of_its_own(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--arch", "riscv"], "there are x86 and arm64"),
-        (["--arch", ""], "there are x86 and arm64"),
+        (["--arch", "riscv"], "give x86 or arm64"),
+        (["--arch", ""], "give x86 or arm64"),
         (["--pages", "64k"], "x86 has one size of pages"),
         (["--arch", "arm64", "--pages", "8k"], "arm64 has PAGES=4k, 16k and 64k"),
         (["--arch", "arm64", "--pages", ""], "arm64 has PAGES=4k, 16k and 64k"),
-        (["--arch", "arm64", "--sanitize", "kasan"], "SANITIZE is for x86"),
+        (["--arch", "arm64", "--sanitize", "kasan"], "SANITIZE and RT are for x86"),
     ],
 )
 def test_what_there_is_not_is_told_before_anything_runs(words: list[str], said: str) -> None:
@@ -114,3 +116,27 @@ def test_last_line_is_the_sum(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert capsys.readouterr().out.splitlines()[-2:] == ["failed: b: gone", "2 passed, 1 failed, 1 skipped"]
     monkeypatch.setattr(stages, "STAGES", [("a", lambda: Counts(2, 0, 1))])
     assert stages.main([]) == 0
+
+
+def breaks() -> Counts:
+    raise Failure("the disk is full; free some space")
+
+
+def test_junit_has_each_stage_and_each_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(stages, "JUNIT", tmp_path / "junit.xml")
+    good = ("good", lambda: Counts(passed=3, skipped=1))
+    monkeypatch.setattr(stages, "STAGES", [good, ("breaks", breaks), ("empty", Counts)])
+    assert stages.main([]) == 1
+    suites = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in suites] == [
+        *(("good", "4", "0"), ("breaks", "1", "1"), ("empty", "1", "1"))
+    ]
+    messages = [failure.get("message") for failure in suites.iter("failure")]
+    assert messages == ["breaks: the disk is full; free some space", "empty: ran no test"]
+
+
+def test_parts_have_stages_that_there_are() -> None:
+    names = {name for name, _ in stages.STAGES}
+    assert {*stages.HOST, *stages.CHECK} <= names
+    assert [name for name, _ in stages.part("host", None)] == list(stages.HOST)
+    assert [name for name, _ in stages.part("check", None)] == [*stages.CHECK, "guest tests"]
