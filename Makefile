@@ -83,12 +83,16 @@ vm:
 	@tools/vm
 
 # All tests:
-## test: everything that CI runs; 40 minutes
+## test: everything that CI runs; 35 minutes
+## nightly: the rest: sanitizers, PREEMPT_RT, arm64, eight CPUs, all promises; hours
 ## test SANITIZE=NAME: guest tests with kasan, kcsan, kmemleak, lockdep or ubsan
 ## test RT=1: guest tests and promises on PREEMPT_RT with lockdep; 20 minutes
 ## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64
 test:
 	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(call option,RT,rt) $(PLATFORM)
+
+nightly:
+	@tools/enter --install python3 -m rust_writeback test --part=$@
 
 ## conformance: try to break the promises of DONTCACHE on both cores; ARGS=--help
 conformance:
@@ -144,5 +148,5 @@ clean:
 help:
 	@sed -n -e 's/^# \([A-Z][a-z ]*:\)$$/\n\1/p' -e 's/^## \([^:]*\): \(.*\)/  make \1\t\2/p' Makefile | expand -t 27 | sed 1d
 
-.PHONY: run check guest host test bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro price results series vm clean help
+.PHONY: run check guest host test nightly bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro price results series vm clean help
 endif

@@ -140,3 +140,19 @@ def test_parts_have_stages_that_there_are() -> None:
     assert {*stages.HOST, *stages.CHECK} <= names
     assert [name for name, _ in stages.part("host", None)] == list(stages.HOST)
     assert [name for name, _ in stages.part("check", None)] == [*stages.CHECK, "guest tests"]
+
+
+def test_the_night_has_every_kernel_and_no_stage_twice() -> None:
+    names = [name for name, _ in stages.part("nightly", None)]
+    assert len(names) == len({*names})
+    for kernel in ("kasan", "kcsan", "kmemleak", "lockdep", "rt", "ubsan", "4k", "64k"):
+        assert any(name.startswith("guest tests") and name.endswith(kernel) for name in names), kernel
+    assert not {*names} & {name for name, _ in stages.STAGES if name != "kernel"}
+
+
+def test_a_command_that_fails_is_a_failed_stage() -> None:
+    def command(words: list[str]) -> int:
+        return words != ["--check"]
+
+    assert stages._command(command, "--check").passed == 1
+    assert stages._command(command).problems == ["test_stages: failed; the lines above say what"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """make arm64: our objects, and those of the kernel that have our hooks, compiled for arm64.
 
-With the smallest pages and the largest. Nothing is booted here: make test ARCH=arm64 does that.
+With the smallest pages and the largest. A warning is an error. Nothing is booted here: make test ARCH=arm64 does that.
 """
 
 from __future__ import annotations
@@ -68,18 +68,19 @@ def compile_for(pages: str, tree: str) -> None:
                     bar.advance()
 
             log = paths.LOG / f"arm64-{pages}.log"
-            must(kernel.make("prepare", *wanted, out=out, arch=ARM64), log, f"the build for {name}", environment, count)
+            command = kernel.make("prepare", *wanted, out=out, arch=ARM64, warnings=kernel.STRICT)
+            must(command, log, f"the build for {name}", environment, count)
         steps.write_whole(out / "done", "\n".join(wanted))
 
     steps.step(f"arm64-{pages}", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / "done"], build)
 
 
-def run() -> Counts:
+def run(sizes: Sequence[str] = SIZES) -> Counts:
     """Each size of pages is a case; what does not compile ends it."""
     counts = Counts()
     with steps.only_one("kernel"):
         tree = kernel.prepare()
-        for pages in SIZES:
+        for pages in sizes:
             compile_for(pages, tree)
             done: Path = paths.BUILD / f"arm64-{pages}" / "done"
             print(f"arm64, pages of {pages}: {len(done.read_text().splitlines())} objects and the kernel crate")

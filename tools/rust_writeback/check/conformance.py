@@ -32,7 +32,7 @@ from ..errors import Failure, Parser, run_main
 from ..steps import write_whole
 from ..vm import emulated, in_turn, machine
 from . import power_cuts
-from .guest_tests import Counts, options_for
+from .guest_tests import OPTIONS, Counts, options_for
 
 GUEST = paths.TOOLS / "guest"
 ROWS = GUEST / "conformance"
@@ -164,7 +164,13 @@ def result(row: in_turn.Ended) -> Result:
 
 
 def run_core(
-    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], boots: emulated.Boots, variant: Variant = MEASURED
+    core: str,
+    rows: Sequence[Row],
+    short: bool,
+    setup: dict[str, str],
+    boots: emulated.Boots,
+    variant: Variant = MEASURED,
+    cpus: int = OPTIONS.smp,
 ) -> Results:
     """All rows on one core; setup hears of the machine, and boots are counted."""
     results: Results = {}
@@ -173,7 +179,8 @@ def run_core(
         results[row.script] = of_it = result(row)
         print(f"{CORES[core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
 
-    options, seconds = replace(options_for(variant), core=core, share=GUEST), SECONDS * variant.slowness
+    options = replace(options_for(variant), core=core, share=GUEST, smp=cpus)
+    seconds = SECONDS * variant.slowness
     command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
     names = [row.name for row in rows]
     for boot in in_turn.run(options, FOLDER, command, seconds, names, ended, boots):
@@ -190,11 +197,17 @@ def run_core(
 
 
 def run_rows(
-    core: str, rows: Sequence[Row], short: bool, setup: dict[str, str], boots: emulated.Boots, variant: Variant = MEASURED
+    core: str,
+    rows: Sequence[Row],
+    short: bool,
+    setup: dict[str, str],
+    boots: emulated.Boots,
+    variant: Variant = MEASURED,
+    cpus: int = OPTIONS.smp,
 ) -> Results:
     """All rows on one core, in the guest and from the host."""
     inside = [row for row in rows if row not in HOST]
-    results = run_core(core, inside, short, setup, boots, variant) if inside else {}
+    results = run_core(core, inside, short, setup, boots, variant, cpus) if inside else {}
     for row in rows:
         if row in HOST:
             counts = HOST[row](core, short, variant.image)
@@ -267,6 +280,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
     parser.add_argument("--short", action="store_true", help="as make test does: less time for luck")
     parser.add_argument("--sanitize", metavar="NAME", help="on this sanitizer's kernel; no power is cut")
+    parser.add_argument("--cpus", type=int, default=OPTIONS.smp, metavar="N", help="in guests with so many CPUs")
     parser.add_argument("--report", type=Path, help="where the table goes")
     options = parser.parse_args(arguments)
     variants = [sanitizer(options.sanitize)] if options.sanitize else [MEASURED, STACKS]
@@ -286,7 +300,7 @@ def main(arguments: list[str]) -> int:
             continue
         kernel.ensure(variant)
         for core in cores:
-            results[core] |= run_rows(core, chosen, options.short, setup, boots, variant)
+            results[core] |= run_rows(core, chosen, options.short, setup, boots, variant, options.cpus)
     setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}

@@ -169,9 +169,13 @@ def find_scripts(names: Sequence[str]) -> list[Path]:
 
 
 def run(
-    names: Sequence[str] = (), cores: Sequence[str] = CORES, variant: Variant = MEASURED, append: str = ""
+    names: Sequence[str] = (),
+    cores: Sequence[str] = CORES,
+    variant: Variant = MEASURED,
+    append: str = "",
+    smp: int = OPTIONS.smp,
 ) -> Counts:
-    """Run the scripts on the cores, with more kernel parameters, and print what was wrong."""
+    """Run the scripts on the cores, with more kernel parameters or CPUs, and print what was wrong."""
     counts = Counts()
     scripts = find_scripts(names)
     if variant.asked:
@@ -180,7 +184,7 @@ def run(
         counts.add(proof(variant))
     for core in cores:
         options = options_for(variant)
-        options = replace(options, append=f"{options.append} {append}".strip())
+        options = replace(options, append=f"{options.append} {append}".strip(), smp=smp)
         counts.add(run_core(core, scripts, options, seconds=SECONDS * variant.slowness))
     for problem in counts.problems:
         print(f"guest: failed: {problem}", flush=True)

@@ -24,7 +24,7 @@ from ..run import logged, must
 from . import guest_tests
 
 CONFIG = paths.TOOLS / "config"
-MAKE_OPTIONS = ("LLVM=1", f"CC={kernel.COMPILER}")
+MAKE_OPTIONS = ("LLVM=1", f"CC={kernel.COMPILER}", kernel.QUIET)
 
 
 @dataclass(frozen=True)
