@@ -207,9 +207,9 @@ def test_a_sanitizer_that_is_asked_comes_last(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(guest_tests, "run_core", run_core)
     monkeypatch.setattr(guest_tests, "proof", lambda variant: Counts(int(variant.crash != "")))
-    assert guest_tests.run(["block_device"], ["rust"], variants.sanitizer("lockdep")).passed == 2
-    assert guest_tests.run(["block_device"], ["rust"], variants.sanitizer("kmemleak")).passed == 1
-    assert ran == ["test_block_device.py", "sanitizer.py"] * 2
+    assert guest_tests.run(["dontcache_group"], ["rust"], variants.sanitizer("lockdep")).passed == 2
+    assert guest_tests.run(["dontcache_group"], ["rust"], variants.sanitizer("kmemleak")).passed == 1
+    assert ran == ["test_dontcache_group.py", "sanitizer.py"] * 2
     assert guest_tests.SANITIZER.exists()
 
 

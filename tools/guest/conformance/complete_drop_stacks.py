@@ -5,21 +5,8 @@
 from __future__ import annotations
 
 from lib.devices import STACKS, loop
-from lib.dropping import left_cached
-from lib.row import Verdict, main, of_each
-
-KINDS = ("bare", "xfs", "ext4")
-
-
-def stacks() -> Verdict:
-    """New data, overwrites and appends on each, bare and with file systems."""
-    wrong: dict[str, str] = {}
-    for name, device in (STACKS | {"loop": loop}).items():
-        for kind in KINDS:
-            left = left_cached(device, kind)
-            wrong[f"{kind} on {name}"] = ", ".join(f"{pages} pages left of {step}" for step, pages in left.items())
-    return of_each(wrong)
-
+from lib.dropping import drop_on
+from lib.row import main
 
 if __name__ == "__main__":
-    main(stacks, breaks_c=True, stacks=True)
+    main(lambda: drop_on(STACKS | {"loop": loop}), breaks_c=True, stacks=True)

@@ -7,12 +7,12 @@ import itertools
 import os
 import random
 import time
+from collections.abc import Mapping, Sequence
 
-from lib.devices import Device, brd, target, zram
+from lib.devices import Device, brd, target
 from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, counter, forget, until, write_dontcache
-from lib.row import KIB, Verdict
+from lib.row import KIB, Verdict, of_each
 
-SUBMITTER_COMPLETES = (brd, zram)
 PATIENCE = 2.0
 """Seconds until what is cached still has to be called left, with either core."""
 
@@ -26,19 +26,6 @@ STEPS = {
 }
 """Where writes begin that follow one another, and their lengths."""
 READ = "read back"
-"""A part of each step."""
-
-
-def known_in_c(device: Device, kind: str, step: str, pages: int) -> str:
-    """Why the C core is known to leave so many pages behind, if it is."""
-    if READ in step:
-        return ""
-    if kind == "ext4" and step != "write" and device not in SUBMITTER_COMPLETES:
-        return "the writeback of ext4's old blocks ends in the interrupt, which cannot drop a folio"
-    # A submitter that completes the bio has it locked each time; two flushers meet now and then.
-    if pages < sum(FRESH) // PAGE or (kind == "bare" and device in SUBMITTER_COMPLETES):
-        return "a folio that is locked or in use when its writeback ends is not dropped"
-    return ""
 
 
 def pages_left(fd: int, length: int, seconds: float) -> int:
@@ -60,7 +47,7 @@ def read_back(fd: int, content: bytes | bytearray, piece: int) -> int:
 
 
 def left_cached(device: Device, kind: str) -> dict[str, int]:
-    """The pages that stay in the cache, by the step that left them.
+    """The pages that stay in the cache, by the step that left them first.
 
     New data, the same places again, unaligned appends: each is on the device, and is read back with
     DONTCACHE.
@@ -79,13 +66,19 @@ def left_cached(device: Device, kind: str) -> dict[str, int]:
             for piece in (64 * KIB, len(content)):
                 left[f"{step}, {READ} by {piece // KIB} KiB"] = read_back(fd, content, piece)
                 forget(fd, len(content))
+            if any(left.values()):
+                break
         until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
     return {step: pages for step, pages in left.items() if pages}
 
 
-def drop_on(device: Device, *kinds: str) -> Verdict:
-    """What stays in the cache of writes, overwrites and unaligned appends."""
-    left = {kind: left_cached(device, kind) for kind in kinds}
-    words = {kind: ", ".join(f"{step} {pages}" for step, pages in found.items()) for kind, found in left.items()}
-    figures = "; ".join(f"{kind} {text or 'none'}" for kind, text in words.items())
-    return Verdict(not any(left.values()), f"pages left: {figures}")
+def drop_on(devices: Mapping[str, Device], kinds: Sequence[str] = ("bare", "ext4", "xfs")) -> Verdict:
+    """What stays in the cache of writes, overwrites and unaligned appends on each device, bare and with file systems."""
+    wrong = {}
+    for name, device in devices.items():
+        for kind in kinds:
+            if device is brd and kind == "xfs":
+                continue  # It is too small.
+            left = left_cached(device, kind)
+            wrong[f"{kind} on {name}"] = ", ".join(f"{pages} pages left of {step}" for step, pages in left.items())
+    return of_each(wrong)

@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Writes, overwrites and unaligned appends, wherever a device completes its requests; bare and with file systems"""
+
+from __future__ import annotations
+
+from lib.devices import brd, linear, loop, null_inline, null_softirq, null_timer, nvme, zram
+from lib.dropping import drop_on
+from lib.row import main
+
+DEVICES = {
+    "an interrupt (NVMe)": nvme,
+    "the submitter (null_blk)": null_inline,
+    "the submitter (brd)": brd,
+    "the submitter (zram)": zram,
+    "a softirq": null_softirq,
+    "a timer": null_timer,
+    "a timer, below device-mapper": linear,
+    "a worker (loop)": loop,
+}
+
+if __name__ == "__main__":
+    main(lambda: drop_on(DEVICES), breaks_c=True)

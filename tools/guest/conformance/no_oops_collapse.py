@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""MADV_COLLAPSE maps a large folio that is dirty and dropbehind: it stays as an ordinary folio, with its data"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from pathlib import Path
+
+from lib.dontcache import MIB, counter, file_system, forget, held, opened, pattern, write_dontcache
+from lib.dropping import PATIENCE, pages_left
+from lib.row import NOTHING, Verdict, main, synced_counter, tried
+
+HUGE = 2 * MIB
+MADV_COLLAPSE = 25
+
+
+def mapped_huge() -> int:
+    """KiB of files that this process has mapped by whole huge pages."""
+    return sum(map(int, re.findall(r"^FilePmdMapped: +(\d+) kB", Path("/proc/self/smaps").read_text(), re.M)))
+
+
+def collapse() -> Verdict:
+    figures, kept = [], True
+    for kind in ("ext4", "xfs"):
+        with file_system(kind) as root, opened(root / "file") as fd:
+            with held():
+                write_dontcache(fd, 0, pattern(0, HUGE))
+                with mmap.mmap(fd, HUGE, mmap.MAP_SHARED) as view:
+                    view.madvise(MADV_COLLAPSE)
+                    mapped, dirty = mapped_huge(), counter()
+                    os.fsync(fd)
+                    synced = pages_left(fd, HUGE, 1)
+                    same = view[:] == pattern(0, HUGE)
+            tried(mapped and dirty[1], f"{mapped} KiB mapped, {dirty[1]} pages dirty")
+            forget(fd)
+            write_dontcache(fd, 0, pattern(HUGE, HUGE))
+            os.fsync(fd)
+            left = pages_left(fd, HUGE, PATIENCE)
+            end = synced_counter()
+        kept &= same and not left and dirty[0] == dirty[1] and end == NOTHING
+        figures.append(f"{kind}: {mapped} KiB mapped, {synced} pages stay mapped, {left} of the next write")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(collapse)
