@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from lib.dontcache import MIB, counter, file_system, forget, held, opened, pattern, write_dontcache
+from lib.dontcache import MIB, counter, file_system, forget, held, left_of, opened, pattern, write_dontcache
 from lib.dropping import PATIENCE, pages_left
 from lib.row import NOTHING, Verdict, main, synced_counter, tried
 
@@ -30,17 +30,17 @@ def collapse() -> Verdict:
                 write_dontcache(fd, 0, pattern(0, HUGE))
                 with mmap.mmap(fd, HUGE, mmap.MAP_SHARED) as view:
                     view.madvise(MADV_COLLAPSE)
-                    mapped, dirty = mapped_huge(), counter()
+                    mapped, dirty, counted = mapped_huge(), left_of(fd), counter()
                     os.fsync(fd)
                     synced = pages_left(fd, HUGE, 1)
                     same = view[:] == pattern(0, HUGE)
-            tried(mapped and dirty[1], f"{mapped} KiB mapped, {dirty[1]} pages dirty")
+            tried(mapped and dirty, f"{mapped} KiB mapped, {dirty} pages dirty")
             forget(fd)
             write_dontcache(fd, 0, pattern(HUGE, HUGE))
             os.fsync(fd)
             left = pages_left(fd, HUGE, PATIENCE)
             end = synced_counter()
-        kept &= same and not left and dirty[0] == dirty[1] and end == NOTHING
+        kept &= same and not left and counted[0] == counted[1] and end == NOTHING
         figures.append(f"{kind}: {mapped} KiB mapped, {synced} pages stay mapped, {left} of the next write")
     return Verdict(kept, "; ".join(figures))
 
