@@ -94,6 +94,7 @@ class Steps:
     def all(self) -> None:
         """New data and old, and what the file system has: a few bytes, blocks without data, clones."""
         self.write("of a few bytes", "few", 0, (100,))
+        self.write("behind a few bytes", "few", 100, (64 * KIB,))
         self.write("new", "file", 0)
         self.write("over old", "file", 300 * KIB + 7)
         with opened(self.place.root / "unwritten") as fd:
