@@ -12,10 +12,7 @@ use kernel::{
         c_void, //
     },
     folio::LockedFolio,
-    fs::{
-        AddressSpace,
-        WriteBegin, //
-    },
+    fs::WriteBegin,
     prelude::*,
     warn_on,
     writeback::{
@@ -127,12 +124,13 @@ unsafe fn prepare(
 ) -> c_int {
     // As in C, an unlocked folio triggers a warning. The check is omitted where no buffer needs
     // work.
-    if warn_on!(!folio.test_locked()) {
+    let Some(mapping) = folio.mapping().filter(|_| folio.test_locked()) else {
+        warn_on!(true);
         return EINVAL.to_errno();
-    }
-    // SAFETY: The caller promises an inode's page cache, and the lock keeps the folio in it.
-    let inode = unsafe { AddressSpace::from_raw(folio.raw_mapping()) }.host();
-    // SAFETY: As above, and the caller promises buffers or no private data.
+    };
+    let inode = mapping.host();
+    // SAFETY: The folio is in the page cache of `inode`, and the caller promises buffers or no
+    // private data.
     let ring = unsafe { BufferRing::of_or_create(folio, inode) };
     let Some(range) = range_at(&ring, pos, len) else {
         return EINVAL.to_errno();

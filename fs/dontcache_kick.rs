@@ -28,7 +28,11 @@ fn ask_for_round(mapping: &AddressSpace) {
     let Some(wb) = pages.wb() else {
         return;
     };
-    if let Some(run) = ask(wb, || mapping.has_dirty_pages()) {
+    // Under the lock, because another context may have made a folio dirty and not yet set the flag.
+    if !mapping.may_have_dontcache_dirty() {
+        return;
+    }
+    if let Some(run) = ask(wb) {
         wb.run_within(match run {
             Run::Now => 0,
             Run::Later => DELAY_MS,
@@ -39,8 +43,8 @@ fn ask_for_round(mapping: &AddressSpace) {
 /// Asks the flusher to write back dirty dropbehind pages after a `RWF_DONTCACHE` write to
 /// `mapping`: immediately if the threshold is reached, after a delay otherwise.
 ///
-/// Does nothing for an inode without a wb: it was never dirtied, for instance by direct writes
-/// only.
+/// Does nothing if `mapping` has no such page, or its inode has no wb: then it was never dirtied, for
+/// instance by direct writes only.
 ///
 /// # Safety
 ///

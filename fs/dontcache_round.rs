@@ -58,35 +58,29 @@ pub unsafe extern "C" fn dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_
     write(flusher, asked, Purpose::Alone, i64::MAX) as c_long
 }
 
-/// Serves a kick between two portions of `work`, which writes inodes dirtied before
-/// `dirtied_before`. With a null `work`, serves it before the next work item or before a rescuer's
-/// writeback. Without this, many or long work items would delay a kick.
+/// Serves a kick between two portions of work that writes inodes dirtied before `dirtied_before`,
+/// of one super block unless `sb` is null. With `next_work`, serves it before the next work item or
+/// before a rescuer's writeback. Without this, many or long work items would delay a kick.
 ///
 /// # Safety
 ///
-/// `wb` must point at a live wb. `work` must be null or point at the work item that its flusher
-/// processes. The context must be that flusher's, without a lock.
+/// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
 #[export]
 pub unsafe extern "C" fn dontcache_flush_beside(
     wb: *mut bindings::bdi_writeback,
-    work: *mut bindings::wb_writeback_work,
+    next_work: bool,
+    sb: *mut bindings::super_block,
     dirtied_before: c_ulong,
 ) {
     // SAFETY: The caller promises a live wb.
     if !is_asked_for(unsafe { BdiWriteback::from_raw(wb) }) {
         return;
     }
-    let mut sync = None;
-    let during = if work.is_null() {
-        During::NextWork
-    } else {
-        // SAFETY: The caller promises that the flusher processes `work`.
-        sync = unsafe { Due::of_sync(work, dirtied_before) };
-        if sync.is_some() {
-            During::Sync
-        } else {
-            During::OtherWork
-        }
+    let sync = Due::of_sync(sb, dirtied_before);
+    let during = match sync {
+        _ if next_work => During::NextWork,
+        Some(_) => During::Sync,
+        None => During::OtherWork,
     };
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb, sync.as_ref()) };

@@ -173,6 +173,11 @@ static struct folio *twin_lock(struct twin *twin, pgoff_t index)
 	return folio;
 }
 
+static s64 twin_counted(struct twin *twin)
+{
+	return percpu_counter_sum(&twin->wb->stat[WB_DONTCACHE_DIRTY]);
+}
+
 static long twin_step(struct twin *twin, enum op op, pgoff_t index)
 {
 	struct folio *folio;
@@ -210,8 +215,11 @@ static long twin_step(struct twin *twin, enum op op, pgoff_t index)
 					   (index + 1) * PAGE_SIZE - 1);
 		break;
 	case OP_KICK:
-		/* The C core cannot kick an inode that has no wb yet. */
-		if (inode_to_wb(twin->inode))
+		/*
+		 * The C core cannot kick an inode that has no wb yet. Rust does
+		 * not kick for pages that are not dropbehind.
+		 */
+		if (inode_to_wb(twin->inode) && twin_counted(twin))
 			twin_kick(twin);
 		break;
 	case OP_FLUSH:
@@ -370,11 +378,6 @@ static void kick_reaches_the_flusher(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, mapping_empty(twin.mapping));
 		twin_exit(&twin);
 	}
-}
-
-static s64 twin_counted(struct twin *twin)
-{
-	return percpu_counter_sum(&twin->wb->stat[WB_DONTCACHE_DIRTY]);
 }
 
 /* An inode without dropbehind pages keeps its pages and its dirtied time. */

@@ -71,22 +71,19 @@ mod tests {
     }
 
     #[test]
-    fn a_request_needs_dirty_io_and_is_consumed_once() -> Result {
+    fn a_request_is_consumed_once() -> Result {
         let wb = idle_wb();
         let kick_at = wb.kick_at();
-        assert_eq!(ask(wb, || false), None);
-        assert!(!wb.test_and_set(WbState::HasDirtyIo));
-        assert_eq!(ask(wb, || false), Some(Run::Later));
-        assert_eq!(ask(wb, || false), None);
+        assert_eq!(ask(wb), Some(Run::Later));
+        assert_eq!(ask(wb), None);
         wb.set_kick_at(0);
-        assert_eq!(ask(wb, || false), Some(Run::Now));
-        assert_eq!(ask(wb, || false), None);
+        assert_eq!(ask(wb), Some(Run::Now));
+        assert_eq!(ask(wb), None);
         wb.add_dontcache_dirty(3);
         assert_eq!(consume(wb), Some(3));
         assert_eq!(consume(wb), None);
         wb.add_dontcache_dirty(-3);
         wb.set_kick_at(kick_at);
-        assert!(wb.test_and_clear(WbState::HasDirtyIo));
         Ok(())
     }
 

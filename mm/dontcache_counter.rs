@@ -115,12 +115,9 @@ pub unsafe extern "C" fn dropbehind_claim(
 pub unsafe extern "C" fn dropbehind_mark(folio: *mut bindings::folio) -> bool {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
-    let mapping = folio.raw_mapping();
-    if mapping.is_null() {
+    let Some(mapping) = folio.mapping() else {
         return false;
-    }
-    // SAFETY: The lock keeps the folio in this page cache.
-    let mapping = unsafe { AddressSpace::from_raw(mapping) };
+    };
     let pages = mapping.lock_pages();
     let Some(before) = folio.mark_dropbehind(&pages) else {
         return false;

@@ -20,11 +20,6 @@ void wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 	inode_io_list_move_locked(inode, wb, list);
 }
 
-struct super_block *wb_work_sb(struct wb_writeback_work *work)
-{
-	return work->sb;
-}
-
 /*
  * Run the flusher in @ms or earlier. The lock orders the test before the
  * queueing: wb_shutdown() clears the bit under it, and drains the work later.
@@ -139,7 +134,8 @@ static inline void dontcache_serve_kick(struct bdi_writeback *wb,
 					unsigned long dirtied_before)
 {
 	if (rust_writeback_active())
-		dontcache_flush_beside(wb, work, dirtied_before);
+		dontcache_flush_beside(wb, !work, work ? work->sb : NULL,
+				       dirtied_before);
 }
 
 /* True while a test keeps pages dirty: then no round is requested. */

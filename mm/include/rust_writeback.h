@@ -16,8 +16,6 @@
 #include <linux/sizes.h>
 #include <linux/workqueue.h>
 
-struct wb_writeback_work;
-
 #ifdef CONFIG_RUST_WRITEBACK_AB
 
 DECLARE_STATIC_KEY_TRUE(rust_writeback_key);
@@ -143,8 +141,8 @@ static inline void dropbehind_read_rest(struct folio *folio)
  */
 void dontcache_kick(struct address_space *mapping);
 long dontcache_flush(struct bdi_writeback *wb);
-void dontcache_flush_beside(struct bdi_writeback *wb,
-			    struct wb_writeback_work *work,
+void dontcache_flush_beside(struct bdi_writeback *wb, bool next_work,
+			    struct super_block *sb,
 			    unsigned long dirtied_before);
 void dontcache_rest(struct bdi_writeback *wb);
 void dontcache_init(struct bdi_writeback *wb);
@@ -159,7 +157,6 @@ void wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 		   struct list_head *list);
 void wb_run_within(struct bdi_writeback *wb, unsigned int ms);
 long wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
-struct super_block *wb_work_sb(struct wb_writeback_work *work);
 
 /* mm/dropbehind_dirty.h: called by the flusher of @wb; in pages */
 unsigned long wb_background_pages(struct bdi_writeback *wb);

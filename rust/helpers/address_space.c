@@ -31,9 +31,3 @@ rust_helper_mapping_can_writeback(struct address_space *mapping)
 {
 	return mapping_can_writeback(mapping);
 }
-
-__rust_helper bool
-rust_helper_mapping_dirty_tagged(const struct address_space *mapping)
-{
-	return mapping_tagged(mapping, PAGECACHE_TAG_DIRTY);
-}

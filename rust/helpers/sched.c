@@ -7,7 +7,7 @@
 __rust_helper bool rust_helper_task_is_preemptible(void)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_COUNT))
-		return preemptible();
+		return in_task() && preemptible();
 	return in_task() && !irqs_disabled();
 }
 

@@ -49,8 +49,6 @@ unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WbState {
-    /// The wb has dirty inodes.
-    HasDirtyIo = bindings::wb_state_WB_has_dirty_io,
     /// The flusher is requested to write dirty dropbehind pages now.
     StartDontcache = bindings::wb_state_WB_start_dontcache,
     /// Dirty dropbehind pages are to be written after a delay.

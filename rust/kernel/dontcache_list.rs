@@ -56,7 +56,7 @@ impl AddressSpace {
             return false;
         }
         let pages = self.lock_pages();
-        let may_have = pages.may_have_dontcache_dirty(looks);
+        let may_have = pages.find_dontcache_dirty(looks);
         if !may_have {
             // A writer that makes such a folio dirty sets the flag again, under the lock held here.
             self.clear_flag(DONTCACHE_DIRTY);
@@ -91,7 +91,7 @@ impl AddressSpace {
 
 impl PagesGuard<'_> {
     /// Whether one of the first `looks` dirty folios is dropbehind, or there are more.
-    fn may_have_dontcache_dirty(&self, looks: usize) -> bool {
+    fn find_dontcache_dirty(&self, looks: usize) -> bool {
         let mut cursor = MaybeUninit::uninit();
         // SAFETY: The page cache is live by its type invariants. C fills the cursor.
         let cursor = unsafe {

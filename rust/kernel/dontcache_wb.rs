@@ -148,11 +148,6 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
-    fn has_dirty_io(&self) -> bool {
-        self.test(WbState::HasDirtyIo)
-    }
-
-    #[inline(always)]
     fn is_pending(&self) -> bool {
         self.test(WbState::StartDontcache)
     }

@@ -25,7 +25,10 @@ use crate::{
         FolioGuard,
         LockedFolio, //
     },
-    fs::AddressSpace,
+    fs::{
+        AddressSpace,
+        Inode, //
+    },
     interrupt::{
         local_interrupt_disable,
         LocalInterruptDisabled, //
@@ -102,17 +105,13 @@ impl LockedFolio {
         let start = self.pos();
         start..start.wrapping_add(self.size() as i64)
     }
+}
 
-    /// Whether the file ends in this folio and is open for writing: a writer that appends to the
-    /// file writes to the folio again. `bytes` is the position of the folio in the file. The folio
-    /// is in a page cache.
-    #[inline(always)]
-    fn is_appended_to(&self, bytes: &Range<i64>) -> bool {
-        // SAFETY: By the type invariants of `Folio` this is a page cache that is not freed while
-        // the folio is locked.
-        let inode = unsafe { AddressSpace::from_raw(self.raw_mapping()) }.host();
-        is_end(bytes, inode.size()) && inode.is_open_for_write()
-    }
+/// Whether `inode`'s file ends in a folio with these bytes, and is open for writing: a writer that
+/// appends to the file writes to the folio again.
+#[inline(always)]
+fn is_appended_to(inode: &Inode, bytes: &Range<i64>) -> bool {
+    is_end(bytes, inode.size()) && inode.is_open_for_write()
 }
 
 impl FolioGuard<'_> {
@@ -195,13 +194,15 @@ impl Held {
 /// The folios must be in one page cache, in ascending order.
 #[inline(always)]
 unsafe fn remove(folios: &mut [Held]) -> usize {
-    let Some(first) = folios.first() else {
+    let mapping = folios.first().and_then(|first| first.mapping());
+    let Some(mapping) = mapping.map(AddressSpace::as_raw) else {
         return 0;
     };
     // SAFETY: The mapping is the page cache of the folios. It lives while they are in it and
     // locked; after that the lock of the inode keeps it, until its last use below.
-    let mapping = unsafe { AddressSpace::from_raw(first.raw_mapping()) };
-    // SAFETY: The page cache is live. Its operations do not change while it has folios.
+    let mapping = unsafe { AddressSpace::from_raw(mapping) };
+    // SAFETY: The page cache is live, and its operations are constant data. A file system that
+    // changes them while there are folios has the same `free_folio` in both.
     let free_folio = unsafe { (*(*mapping.as_raw()).a_ops).free_folio };
 
     let nr = to_front(folios, |folio| folio.prepare(mapping));
@@ -241,7 +242,7 @@ pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
     // INVARIANT: The caller promises the lock.
     let mut held = [Held(folio)];
     let [folio] = &held;
-    if folio.raw_mapping().is_null() {
+    if folio.mapping().is_none() {
         return folio.clear_dropbehind();
     }
     // SAFETY: There is only one folio, and it is in a page cache.
@@ -554,18 +555,17 @@ impl DropBatch {
         let Some(guard) = waiting.folio.try_lock() else {
             return try_again(waiting);
         };
-        let mapping = guard.raw_mapping();
-        if mapping.is_null() {
+        let Some(mapping) = guard.mapping() else {
             return guard.clear_dropbehind();
-        }
-        let bytes = guard.bytes();
+        };
+        let (inode, bytes) = (mapping.host(), guard.bytes());
         let waits_for_write =
-            guard.is_appended_to(&bytes) || guard.flags().referenced() && DropRing::may_wait();
+            is_appended_to(inode, &bytes) || guard.flags().referenced() && DropRing::may_wait();
         if waits_for_write && !is_old(waiting.since, now()) {
             drop(guard);
             return try_again(waiting);
         }
-        if !self.neighbours.add(self.nr, mapping.addr(), bytes) {
+        if !self.neighbours.add(self.nr, mapping.as_raw().addr(), bytes) {
             self.drop_all();
         }
         // There is room: `neighbours` accepts at most `MOST` folios.

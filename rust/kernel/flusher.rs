@@ -494,19 +494,10 @@ impl Lists<'_> {
 }
 
 impl Due {
-    /// The inodes of `work`, which writes inodes dirtied before `dirtied_before`. None if the work
-    /// is not for one super block: no task waits for such work for long.
-    ///
-    /// # Safety
-    ///
-    /// `work` must point at live work.
+    /// Work for the inodes of `sb` that were dirtied before `dirtied_before`. None if the work is
+    /// not for one super block: no task waits for such work for long.
     #[inline]
-    pub unsafe fn of_sync(
-        work: *mut bindings::wb_writeback_work,
-        dirtied_before: Jiffies,
-    ) -> Option<Self> {
-        // SAFETY: The caller promises live work.
-        let sb = unsafe { bindings::wb_work_sb(work) };
+    pub fn of_sync(sb: *mut bindings::super_block, dirtied_before: Jiffies) -> Option<Self> {
         (!sb.is_null()).then_some(Self { sb, dirtied_before })
     }
 

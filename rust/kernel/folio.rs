@@ -16,7 +16,10 @@
 
 use crate::{
     bindings,
-    fs::PagesGuard,
+    fs::{
+        AddressSpace,
+        PagesGuard, //
+    },
     sync::{
         aref::AlwaysRefCounted,
         atomic::{
@@ -275,13 +278,21 @@ impl LockedFolio {
         folio
     }
 
-    /// The page cache of the folio, which the lock keeps. Null if the folio is in none.
+    /// The page cache of the folio, which the lock keeps. None if the folio has left it.
     ///
     /// C counterpart: `folio->mapping`.
-    #[inline]
-    pub fn raw_mapping(&self) -> *mut bindings::address_space {
-        // SAFETY: The folio is live by the type invariants, and the field is valid in any folio.
-        unsafe { (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.mapping }
+    #[inline(always)]
+    pub fn mapping(&self) -> Option<&AddressSpace> {
+        // SAFETY: The folio is live by the type invariants, and the field is valid in any folio. A
+        // page cache, and with it its inode, is not freed while it has a locked folio.
+        unsafe {
+            (*self.as_raw())
+                .__bindgen_anon_1
+                .__bindgen_anon_1
+                .mapping
+                .cast::<AddressSpace>()
+                .as_ref()
+        }
     }
 
     /// The position of the folio in its file, in bytes.

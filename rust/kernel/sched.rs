@@ -16,7 +16,8 @@ use crate::{
 ///
 /// Context: any.
 ///
-/// C counterpart: `preemptible()`.
+/// C counterpart: `in_task() && preemptible()`. With `PREEMPT_RT` alone, `preemptible()` is true in
+/// a softirq.
 #[inline]
 pub fn is_preemptible() -> bool {
     // SAFETY: May be called in any context.

@@ -30,10 +30,6 @@ struct Wb {
 impl kick::Wb for Wb {
     fn order_after_dirtying(&self) {}
 
-    fn has_dirty_io(&self) -> bool {
-        self.queue.get()
-    }
-
     fn is_pending(&self) -> bool {
         self.pending.get()
     }
@@ -152,7 +148,7 @@ impl Machine {
         self.wb.dirty.set(self.wb.dirty.get() + pages);
         self.waiting.push(self.now());
         let before = self.deadline();
-        match ask(&self.wb, || unreachable!()) {
+        match ask(&self.wb) {
             Some(Run::Now) => self.woken = self.woken.or(Some(self.now() + WAKE_MS)),
             Some(Run::Later) => self.arm(DELAY_MS),
             None => {}

@@ -124,7 +124,7 @@ impl AddressSpace {
         unsafe { bindings::mapping_can_writeback(self.as_raw()) }
     }
 
-    /// Locks the index of the folios, and disables interrupts.
+    /// Locks the index of the folios, and disables interrupts (not with `PREEMPT_RT`).
     ///
     /// Context: any, without that lock, which `unlocked_inode_to_wb_begin()` may have taken.
     ///
@@ -140,18 +140,9 @@ impl AddressSpace {
             _not_send: NotThreadSafe,
         }
     }
-
-    /// Whether a page is dirty. May change at any time.
-    ///
-    /// C counterpart: `mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)`.
-    #[inline]
-    pub fn has_dirty_pages(&self) -> bool {
-        // SAFETY: The page cache is live by the type invariants; the tag is read in one word.
-        unsafe { bindings::mapping_dirty_tagged(self.as_raw()) }
-    }
 }
 
-/// The lock of a page cache's folios. Interrupts are off while it is held.
+/// The lock of a page cache's folios.
 ///
 /// While it is held, no folio is added or removed, no dropbehind folio becomes dirty, and the inode
 /// keeps its wb.

@@ -59,9 +59,6 @@ pub trait Wb {
     /// comes between the counting and the look: the unlock of the folio. On x86 it costs nothing.
     fn order_after_dirtying(&self);
 
-    /// Whether the wb has dirty inodes (`WB_has_dirty_io`). Unordered.
-    fn has_dirty_io(&self) -> bool;
-
     /// Whether a request is pending (`WB_start_dontcache`). Unordered.
     fn is_pending(&self) -> bool;
 
@@ -129,15 +126,11 @@ pub fn is_asked(wb: &impl Wb) -> bool {
 ///
 /// Returns a value only to the caller that has to queue the flusher.
 ///
-/// `has_dirty_pages` reports whether the inode that was written to has dirty pages. It is called if
-/// the wb has no dirty inode: another writer may have dirtied the inode just before, and may not
-/// have put it into the flusher's lists yet.
-///
-/// C counterpart: the section of `filemap_dontcache_kick_writeback()`, which only checks the wb and
-/// always requests an immediate round.
+/// C counterpart: the section of `filemap_dontcache_kick_writeback()`, which requests an immediate
+/// round whenever the wb has dirty inodes.
 #[inline(always)]
-pub fn ask(wb: &impl Wb, has_dirty_pages: impl FnOnce() -> bool) -> Option<Run> {
-    if is_asked(wb) || !wb.has_dirty_io() && !has_dirty_pages() {
+pub fn ask(wb: &impl Wb) -> Option<Run> {
+    if is_asked(wb) {
         return None;
     }
     if wb.about_dirty() >= wb.kick_at() {
@@ -273,7 +266,6 @@ mod tests {
     /// A wb that records the order in which it is used.
     #[derive(Default)]
     struct Recorder {
-        dirty_io: bool,
         pending: Cell<bool>,
         left: Cell<bool>,
         queue: bool,
@@ -297,10 +289,6 @@ mod tests {
     impl Wb for Recorder {
         fn order_after_dirtying(&self) {
             self.call("order");
-        }
-        fn has_dirty_io(&self) -> bool {
-            self.call("dirty_io");
-            self.dirty_io
         }
         fn is_pending(&self) -> bool {
             self.call("pending?");
@@ -354,10 +342,9 @@ mod tests {
         }
     }
 
-    /// A wb with an inode in the flusher's lists and `dirty` pages; the threshold is [`MANY`].
+    /// A wb with `dirty` pages; the threshold is [`MANY`].
     fn with(dirty: i64) -> Recorder {
         Recorder {
-            dirty_io: true,
             dirty,
             kick_at: Cell::new(MANY),
             ..Recorder::default()
@@ -368,7 +355,7 @@ mod tests {
     fn many_pages_begin_a_round_at_once() {
         let wb = with(100);
         wb.test_and_set_left();
-        assert_eq!(ask(&wb, || false), Some(Run::Now));
+        assert_eq!(ask(&wb), Some(Run::Now));
         assert!(wb.pending.get());
         assert_eq!(consume(&wb), Some(100));
         assert_eq!(consume(&wb), None);
@@ -377,9 +364,9 @@ mod tests {
     #[test]
     fn few_pages_wait_for_the_delay_of_the_first() {
         let wb = with(99);
-        assert_eq!(ask(&wb, || false), Some(Run::Later));
+        assert_eq!(ask(&wb), Some(Run::Later));
         wb.pass(DELAY_MS - 1);
-        assert_eq!(ask(&wb, || unreachable!()), None);
+        assert_eq!(ask(&wb), None);
         assert!(!is_asked_for(&wb));
         assert_eq!(consume(&wb), None);
         assert_eq!(rest(&wb), Some(1));
@@ -391,9 +378,9 @@ mod tests {
     #[test]
     fn a_writer_that_finds_the_bit_set_does_no_atomic_operation() {
         let wb = with(1);
-        ask(&wb, || false);
+        ask(&wb);
         wb.calls.take();
-        assert_eq!(ask(&wb, || unreachable!()), None);
+        assert_eq!(ask(&wb), None);
         assert_eq!(*wb.calls.borrow(), ["order", "pending?", "left?", "about"]);
     }
 
@@ -483,19 +470,12 @@ mod tests {
     #[test]
     fn only_the_first_writer_above_the_threshold_kicks() {
         let wb = with(MANY);
-        assert_eq!(ask(&wb, || unreachable!()), Some(Run::Now));
+        assert_eq!(ask(&wb), Some(Run::Now));
         assert!(wb.pending.get());
-        let calls = [
-            "order",
-            "pending?",
-            "left?",
-            "dirty_io",
-            "about",
-            "set pending",
-        ];
+        let calls = ["order", "pending?", "left?", "about", "set pending"];
         assert_eq!(*wb.calls.borrow(), calls);
         wb.calls.take();
-        assert_eq!(ask(&wb, || unreachable!()), None);
+        assert_eq!(ask(&wb), None);
         assert_eq!(*wb.calls.borrow(), ["order", "pending?"]);
     }
 
@@ -508,14 +488,14 @@ mod tests {
         for noted in [false, true] {
             let wb = with(99);
             if noted {
-                ask(&wb, || false);
+                ask(&wb);
             }
             ended(&wb, 99, MANY, round);
             assert_eq!(rest(&wb), Some(5));
         }
         // An earlier due time is kept.
         let wb = with(99);
-        ask(&wb, || false);
+        ask(&wb);
         wb.pass(DELAY_MS - 1);
         ended(&wb, 99, MANY, round);
         assert_eq!(rest(&wb), Some(1));
@@ -540,9 +520,9 @@ mod tests {
     #[test]
     fn no_writer_kicks_while_a_round_runs() {
         let wb = with(MANY);
-        ask(&wb, || false);
+        ask(&wb);
         assert_eq!(consume(&wb), Some(MANY));
-        assert_eq!(ask(&wb, || false), Some(Run::Later));
+        assert_eq!(ask(&wb), Some(Run::Later));
         assert!(!wb.pending.get());
     }
 
@@ -575,22 +555,12 @@ mod tests {
             ..with(2 * MANY)
         };
         ended(&wb, 2 * MANY, MANY, written(0));
-        assert_eq!(ask(&wb, || unreachable!()), None);
+        assert_eq!(ask(&wb), None);
         assert_eq!(rest(&wb), Some(DELAY_MS));
         wb.pass(DELAY_MS);
         assert_eq!(consume(&wb), Some(2 * MANY));
         ended(&wb, 2 * MANY, MANY, written(1));
         assert_eq!(wb.kick_at(), 3 * MANY - 1);
-    }
-
-    #[test]
-    fn a_round_is_requested_if_a_page_or_an_inode_is_dirty() {
-        let wb = Recorder::default();
-        assert_eq!(ask(&wb, || false), None);
-        assert!(!wb.pending.get() && !wb.left.get());
-        assert_eq!(ask(&wb, || true), Some(Run::Now));
-        assert!(ask(&with(1), || unreachable!()).is_some());
-        assert!(ask(&with(MANY), || unreachable!()).is_some());
     }
 
     #[test]
