@@ -117,7 +117,7 @@ micro:
 ## bench: loads, DONTCACHE beside buffered; hours; ARGS="--only tree/* --pairs 3"
 ## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
 ## bench SIM=1: the same, counted in instructions; QUICK=1 for a few loads
-## bench TARGET=PLACE: on this machine, in a folder, or DESTRUCTIVE=1 on a device; SIZE=GiB
+## bench TARGET=PLACE: on this machine, in a folder, or DESTRUCTIVE=1 on a device; SIZE=FACTOR
 bench:
 ifneq ($(call given,TARGET),)
 	@tools/enter --target $(call quoted,TARGET) python3 -m rust_writeback bench-target $(call option,SIZE,size) \

@@ -2,7 +2,8 @@
 """make results: write the last measurements to tools/results/, and from there to the README.
 
 Each page says when, with which command and on what it was measured. It has a fingerprint of the kernel code that was
-measured. make lint refuses figures of other code, and a README whose table or picture differs from the pages.
+measured. make lint refuses counted instructions of other code, and a README whose table or picture differs from the
+pages.
 """
 
 from __future__ import annotations
@@ -337,7 +338,7 @@ def readme_part(page: str) -> str:
     """What stands between the marks of the README."""
     revisions = dict.fromkeys(said for part in LOAD if part.loads for said in REVISION.findall(_section(page, part)))
     rows = [[row.load, row.machine, row.c, row.rust] for row in readme_rows(page)]
-    said = f"To durable, DONTCACHE/buffered, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
+    said = f"Bandwidth of DONTCACHE / of buffered writes, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
     ruler = "| load | machine | C | Rust |\n| --- | --- | ---: | ---: |"
     return "\n".join([said, "", ruler, *("| " + " | ".join(row) + " |" for row in rows), ""])
 

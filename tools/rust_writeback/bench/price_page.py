@@ -109,7 +109,7 @@ def readme_part(document: Document) -> str:
     lines = [
         f"Thousands of kernel instructions per MiB of a new file until it is durable, revision {document['setup']['revision']}:",
         "",
-        "| file system, size of a write | buffered: C | Rust | DONTCACHE: C | Rust | O_DIRECT | larger than memory: buffered | DONTCACHE |",
+        "| file system, size of a write | buffered: C | Rust | DONTCACHE: C | Rust | O_DIRECT, Rust | larger than memory, Rust: buffered | DONTCACHE |",
         "| --- |" + " ---: |" * 7,
     ]
     for row in README_ROWS:

@@ -30,7 +30,8 @@ reported but do not fail the command. A row that is known to break C must break 
 `make test` runs the rows on the Rust core, and the ones that depend on luck for a shorter time. It skips the rows that
 need a second kernel with more drivers and file systems, and rows that compare times.
 
-`make mutants` shows that the other rows can fail: each of them runs on a Rust core in which one line is wrong.
+`make mutants` shows that the other rows can fail: each of them runs on a Rust core in which one line is wrong. Only the
+rows for the kernel with more drivers are not tried so.
 `tools/mutants.toml` has these lines, the rule that each breaks, and the rows or guest tests that must find it. The
 command fails if a mutant survives, does not compile, or no longer fits the code. `ARGS='--only walk_*'` tries some
 mutants, in one or two minutes each after the first kernel.
