@@ -143,10 +143,6 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
                 "used": used,
                 "used_with_sync": used,
                 "memory_group": {},
-                "counts": {
-                    **{"bios": 800, "runs": {"batch_work": 400}},
-                    **{"latency_us": {"20": 790, "90": 10}, "dropped": {}},
-                },
             }
         )
     lines.append({"kind": "end", "core": core})

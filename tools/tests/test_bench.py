@@ -35,7 +35,7 @@ from rust_writeback.progress import Bar
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
 
-from bench import counts, group, load  # noqa: E402
+from bench import group, load  # noqa: E402
 from bench import kernel as files  # noqa: E402
 
 RUST = variant("rust")
@@ -112,27 +112,6 @@ def test_reads_prove_their_mode_by_what_stays(mode: str, cached: int, words: str
         results.accept(lines, planned, 1, RUST)
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"bios": 0}, "no bio has asked for a task"),
-        ({"runs": {}}, "no bio has asked for a task"),
-        ({"dropped": {"bios": 3}}, "lost bios"),
-        ({"latency_us": {"20": 700}}, "lost bios"),
-    ],
-)
-def test_counts_of_nothing_are_refused(changed: dict[str, Any], words: str) -> None:
-    planned = steps("depth-1-counts/device/dontcache")
-    lines = boot("rust", planned)
-    (found,) = results.accept(lines, planned, 1, RUST)
-    assert found.counts
-    assert (found.counts.bios, found.counts.runs) == (800, 400)
-    assert [found.counts.percentile_us(percent) for percent in (50, 99, 100)] == [20, 90, 90]
-    lines[1]["counts"] |= changed
-    with pytest.raises(Failure, match=words):
-        results.accept(lines, planned, 1, RUST)
-
-
 def test_finished_steps_of_a_dead_guest_count_and_the_rest_is_named() -> None:
     planned = steps("sequential/xfs/buffered", "random/xfs/buffered", "writers-4/xfs/buffered")
     lines = boot("c", planned)[:3]
@@ -143,13 +122,12 @@ def test_finished_steps_of_a_dead_guest_count_and_the_rest_is_named() -> None:
 
 
 def test_a_refused_step_leaves_the_others() -> None:
-    planned = steps("depth-1/device/dontcache", "depth-1-counts/device/dontcache")
+    planned = steps("depth-1/device/buffered", "depth-1/device/dontcache")
     lines = boot("c", planned)
-    lines[2] = {"kind": "refused", "scenario": "depth-1-counts", "mode": "dontcache"}
-    lines[2]["reason"] = "this kernel counts nothing"
+    lines[2] = {"kind": "refused", "scenario": "depth-1", "mode": "dontcache", "reason": "the drive is full"}
     found = results.sift(lines, planned, 1, variant("c"))
-    assert [m.scenario for m in found.measurements] == ["depth-1"]
-    assert ["this kernel counts nothing" in problem for problem in found.problems] == [True]
+    assert [m.mode for m in found.measurements] == ["buffered"]
+    assert ["the drive is full" in problem for problem in found.problems] == [True]
 
 
 def test_a_core_that_is_not_the_wanted_one_spoils_everything() -> None:
@@ -190,7 +168,6 @@ def test_a_boot_is_of_one_place_and_drive_and_memory(guests: Guests, capsys: pyt
     assert guests.booted == [(core, *rig) for rig in rigs for core in ("c", "rust")]
     printed = capsys.readouterr().out
     assert "switches" in printed
-    assert "What the kernel counted" not in printed
     names = {path.name for path in (guests.folder / "bench" / "raw").glob("*.jsonl")}
     assert len(names) == len(guests.booted)
     assert {"1-xfs-fast-1G-c.jsonl", "1-xfs-cloud-1G-c.jsonl", "1-mixed-dontcache-xfs-stream-192M-rust.jsonl"} < names
@@ -663,38 +640,6 @@ def test_the_guest_gets_memory_for_a_drive_that_is_in_it() -> None:
     assert 512 <= int(options.mem.removesuffix("M")) - 1024 < 1.1 * 512
     assert machine.plan(held)["drive"] == {"megabytes": 512, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
     assert drives.FAST.in_memory and not drives.CLOUD.in_memory
-
-
-HIST = """# event histogram
-#
-# trigger info: hist:keys=usecs.buckets=8:vals=hitcount:sort=hitcount:size=16384 [active]
-#
-
-{ usecs: ~ 32-39 } hitcount:          3
-{ usecs: ~ 1104-1111 } hitcount:          1
-
-Totals:
-    Hits: 4
-    Entries: 2
-    Dropped: 0
-"""
-
-
-def test_the_driver_reads_histograms_of_the_kernel() -> None:
-    assert counts.entries(HIST, "usecs") == {"39": 3, "1111": 1}
-    assert (counts.total(HIST, "Hits"), counts.total(HIST, "Dropped")) == (4, 0)
-    line = "{ function: [ffffffff813fe6d0] bio_complete_work_fn                     } hitcount:        371\n"
-    assert counts.entries(line, "function") == {"[ffffffff813fe6d0] bio_complete_work_fn": 371}
-    with pytest.raises(files.Refused, match="does not say Hits"):
-        counts.total("", "Hits")
-
-
-def test_a_kernel_without_kprobe_events_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(counts, "KPROBES", str(tmp_path / "kprobe_events"))
-    with pytest.raises(files.Refused, match="CONFIG_KPROBE_EVENTS"):
-        counts.Counts(True).__enter__()
-    with counts.Counts(False) as nothing:
-        assert nothing.result() == {}
 
 
 @pytest.fixture

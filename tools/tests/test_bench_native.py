@@ -59,7 +59,7 @@ def test_all_loads_are_on_a_drive_in_memory(drive: drives.Drive | None, got: dri
     chosen = machine.Native().select(ALL, drive)
     assert {load.drive for load in chosen} == {got} and got.in_memory
     # The load is the same but for its drive.
-    assert chosen == [replace(load, drive=got) for load in ALL if load.scenario.name != "depth-1-counts" and load.place != "nfs"]
+    assert chosen == [replace(load, drive=got) for load in ALL if load.place != "nfs"]
 
 
 @pytest.mark.parametrize("drive", [drives.STREAM, drives.parse("bps=1G")])
@@ -69,10 +69,8 @@ def test_a_drive_that_it_does_not_have_is_told(drive: drives.Drive) -> None:
 
 
 def test_nothing_but_what_it_cannot_run_is_told() -> None:
-    counts = [load for load in ALL if load.entry.counts]
-    assert {load.scenario.name for load in counts} == set(machine.LEFT_OUT)
-    with pytest.raises(Failure, match=r"cannot run depth-1-counts and \*/nfs: it has no kernel probes and no network"):
-        machine.Native().select(counts, None)
+    with pytest.raises(Failure, match=r"cannot run \*/nfs: it has no network"):
+        machine.Native().select([load for load in ALL if load.place == "nfs"], None)
 
 
 def test_its_boots_share_place_and_memory() -> None:

@@ -172,7 +172,7 @@ def plan(folder: Path, *options: str) -> dict[str, Any]:
     text += "\n".join(["rw=write", "bs=64k", *options])
     step: dict[str, Any] = {"scenario": "sequential", "mode": "buffered", "text": text, "environment": {}, "needs": {}}
     step |= {"command": [], "jobs": 1, "keep": False, "memory_max": 0}
-    step |= {"touched": 0.0, "sysctls": {}, "counts": False}
+    step |= {"touched": 0.0, "sysctls": {}}
     where = {"file_system": "ext4", "directory": str(folder)}
     return {"steps": [step], "interval": 0.1, "machine": {"seconds": 60}, **where}
 
@@ -578,18 +578,17 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
 
 
 def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
-    only = ("sequential/xfs/*", "depth-1-counts", "memory", "capped")
+    only = ("sequential/xfs/*", "memory", "capped")
     rounds.bench("--pairs", "1", *(word for name in only for word in ("--only", name)))
     printed = capsys.readouterr().out
     assert "left out: the counter, after a load and while it runs" in printed
-    assert "left out: what the kernel counts of bios: it takes a core of ours, and root." in printed
     assert "left out: the load beside a task that uses three quarters of the memory: that is the machine's" in printed
     assert "left out: the load with other limits of dirty memory: these are the machine's own." in printed
     assert "posix_fadvise(DONTNEED)" in printed
     assert rounds.planned == [["sequential/buffered", "sequential/dontcache", "sequential/direct"]]
     markdown = (rounds.folder / "report" / "report.md").read_text()
     table = markdown[: markdown.index("to durable: ")]
-    assert "counter" not in table and "CPU of workers" not in table and "depth-1-counts" not in table
+    assert "counter" not in table and "CPU of workers" not in table
 
 
 def test_what_is_not_there_is_not_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -603,7 +602,7 @@ def test_what_is_not_there_is_not_drawn(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_nothing_left_to_run_is_told(rounds: Rounds) -> None:
     with pytest.raises(Failure, match="nothing is left to run"):
-        rounds.bench("--only", "depth-1-counts")
+        rounds.bench("--only", "capped")
 
 
 def test_one_round_is_one_round(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
@@ -664,7 +663,7 @@ def test_direct_writes_that_went_through_the_cache_are_refused() -> None:
 
 
 def test_a_file_that_stays_for_the_next_load_is_alone() -> None:
-    planned = results.plan([LOADS["noisy/xfs/direct"], LOADS["depth-1-counts/xfs/dontcache"]])
+    planned = results.plan([LOADS["noisy/xfs/direct"], LOADS["random/xfs/dontcache"]])
     assert [step.keep for step in planned] == [False, False]
 
 

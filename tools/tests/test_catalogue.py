@@ -41,7 +41,7 @@ def test_every_load_says_its_drive() -> None:
         name: {entry.name for entry in catalogue.CATALOGUE if entry.drive is drive}
         for name, drive in drives.PROFILES.items()
     }
-    assert of_drives["fast"] == {"depth-1", "depth-1-counts"}
+    assert of_drives["fast"] == {"depth-1"}
     assert {"small-4k", "append", "paced", "random", "tree", "temp", "compaction"} < of_drives["cloud"]
     assert {"sequential", "writers-4", "writers-32", "memory", "noisy", "device-read"} < of_drives["stream"]
 

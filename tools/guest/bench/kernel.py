@@ -35,15 +35,6 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def add(path: str, text: str) -> None:
-    """One more line into a file of the kernel that would forget its others on O_TRUNC."""
-    descriptor = os.open(path, os.O_WRONLY)
-    try:
-        os.write(descriptor, f"{text}\n".encode())
-    finally:
-        os.close(descriptor)
-
-
 def counter(text: bytes, bdi: bytes) -> tuple[int, int]:
     """COUNTED and TRUE of one bdi: what the counter claims, what a walk finds."""
     for line in text.splitlines():

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .counts import Counts
 from .durable import Durable
 from .group import MemoryGroup
 from .kernel import Refused, available, counter_now, pages_migrated, read, say, write
@@ -124,7 +123,6 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         settings(step["sysctls"]),
         memory_in_use(int(step["touched"] * available())),
         MemoryGroup(step["memory_max"]) as group,
-        Counts(step["counts"]) as counts,
     ):
         before, migrated, usage = counter_now(bdi), pages_migrated(), Usage.now(bdi)
         sampler = Sampler(bdi, interval, place.server())
@@ -152,7 +150,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
         place.sync()
         after, used_with_sync = counter_now(bdi), Usage.now(bdi).since(usage)
-        memory, counted = group.result(), counts.result()
+        memory = group.result()
     time.sleep(DROPPED_S)
     cached_after = cached_pages(place.files())
     say(
@@ -180,5 +178,4 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         used=used,
         used_with_sync=used_with_sync,
         memory_group=memory,
-        counts=counted,
     )

@@ -47,8 +47,6 @@ class Entry:
     """the share of the memory that a task beside the load keeps using"""
     sysctls: dict[str, int] = field(default_factory=dict, hash=False)
     """settings of /proc/sys for as long as the load runs"""
-    counts: bool = False
-    """bios that are completed in a task are counted inside the kernel, which slows them a little"""
     only_appends: bool = False
     """it has no reason to read from the drive what it has written"""
 
@@ -76,7 +74,6 @@ CATALOGUE = (
     Entry("device-read", places=(BARE,), drive=STREAM, mem=LITTLE),
     Entry("device-write-memcg", places=(BARE,), drive=STREAM, mem=LITTLE, memory_share=4),
     Entry("depth-1", places=(*FILE_SYSTEMS, BARE), drive=FAST),
-    Entry("depth-1-counts", ("dontcache",), ("xfs", BARE), drive=FAST, counts=True),
     # A server's files are larger than its memory.
     Entry("sequential", ALL_MODES, (NFS,), mem=LITTLE),
     Entry("sequential-read", ALL_MODES, (NFS,), mem=LITTLE),

@@ -235,7 +235,6 @@ def tables_of(
         table.Beside("A server that reads and writes directly beside buffered", of_server, summary.BESIDE),
         table.Table("What the loads did", groups, summary.SHORT),
         table.Table("What they cost", groups, (*more, *summary.COSTS)),
-        table.Table("What the kernel counted", groups, summary.COUNTS),
     ]
     tables = [replace(one, metrics=[m for m in one.metrics if _there(one.groups, m)]) for one in about]
     return [one for one in tables if one.rows()]
@@ -265,7 +264,7 @@ def finish(bench: Bench, folder: Path, fio: str, command: str, begin: float) -> 
     setup["seconds"] = round(time.monotonic() - begin)
     measurements = bench.ordered()
     costs = (summary.WORK, *summary.COSTS) if bench.vm.counted else summary.COSTS
-    groups = summary.summarize(measurements, (*summary.SHORT, *costs, *summary.COUNTS), bench.compare)
+    groups = summary.summarize(measurements, (*summary.SHORT, *costs), bench.compare)
     more = (summary.WORK,) if bench.vm.counted else ()
     beside = summary.beside(measurements, (*summary.BESIDE, *more), bench.compare)
     tables = tables_of(groups, beside, bench.vm.counted, direct_servers(measurements, bench.compare))

@@ -114,9 +114,7 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
         left_out.append("the counter, after a load and while it runs: no core of ours, or only root may look at it")
     if not where.sys.exists():
         left_out.append(f"what the device moved: the files of {where.place} have no device of their own")
-    counts = bool(target.active_core()) and target.can_count()
     for name, there, text in (
-        ("counts", counts, "what the kernel counts of bios: it takes a core of ours, and root"),
         ("memory_share", target.can_limit_memory(), "the load in a memory cgroup: none can be made in the root group"),
         ("touched", False, "the load beside a task that uses three quarters of the memory: that is the machine's own"),
         ("sysctls", False, "the load with other limits of dirty memory: these are the machine's own"),

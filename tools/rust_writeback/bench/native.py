@@ -16,9 +16,6 @@ from . import boots, drives, report, results
 from .catalogue import Load, NFS
 from .drives import Drive
 
-LEFT_OUT = ("depth-1-counts",)
-"""It sets kernel probes, which user-mode Linux does not have."""
-
 BOOT_SECONDS, STEP_SECONDS = 3.0, 0.4
 """What a boot, and a step beside its load, takes."""
 
@@ -50,14 +47,9 @@ class Native(boots.Machine):
         known = {None: drives.FAST, drives.FAST: drives.FAST, drives.CLOUD: drives.CLOUD_IN_MEMORY}
         if drive not in known:
             raise Failure("the native machine has only the drives fast and cloud; give one of them, or omit --drive", 2)
-        left = [load for load in loads if load.scenario.name not in LEFT_OUT and load.place != NFS]
-        chosen = [replace(load, drive=known[drive]) for load in left]
+        chosen = [replace(load, drive=known[drive]) for load in loads if load.place != NFS]
         if not chosen:
-            raise Failure(
-                f"the native machine cannot run {', '.join(LEFT_OUT)} and */{NFS}: it has no kernel probes and no"
-                " network; choose other loads",
-                2,
-            )
+            raise Failure(f"the native machine cannot run */{NFS}: it has no network; choose other loads", 2)
         return chosen
 
     def command(self, plan: Mapping[str, Any]) -> list[str]:

@@ -66,9 +66,6 @@ Panel = tuple[str, str]
 Curve = Callable[[Measurement], tuple[list[float], list[float]]]
 """What a measurement has to show over time: seconds, and a value for each."""
 
-Tails = Callable[[Measurement], histogram.Histogram]
-"""What a measurement has to show of how long things took; empty where it has nothing."""
-
 
 @dataclass(frozen=True)
 class Drawing:
@@ -226,28 +223,15 @@ def _bandwidth(drawing: Drawing) -> Figure:
 
 
 def _latency(drawing: Drawing) -> Figure:
-    return _tails(drawing, drawing.panels, lambda m: m.outcome.latency, "latency, ms", 1e6)
-
-
-def _waits(drawing: Drawing) -> Figure:
-    counted = {(m.scenario, m.place) for m in drawing.measurements if m.counts}
-    panels = {panel: text for panel, text in drawing.panels.items() if panel in counted}
-
-    def waits(m: Measurement) -> histogram.Histogram:
-        return m.counts.latency_us if m.counts else histogram.Histogram()
-
-    return _tails(drawing, panels, waits, "wait for the end, ms", 1e3)
-
-
-def _tails(drawing: Drawing, chosen: Mapping[Panel, str], tails: Tails, label: str, unit: float) -> Figure:
     """How long it took over the share of those that took longer: tails to the right."""
-    figure, panels = _panels(list(chosen), 3.2)
+    figure, panels = _panels(list(drawing.panels), 3.2)
     modes = drawing.modes()
-    for axes, (panel, text) in zip(panels, chosen.items(), strict=True):
+    for axes, (panel, text) in zip(panels, drawing.panels.items(), strict=True):
         fewest = 1.0
         for mode in modes:
             for variant in drawing.variants:
-                merged = histogram.merge(tails(m) for m in drawing.of(panel) if (m.mode, m.variant) == (mode, variant))
+                chosen = (m for m in drawing.of(panel) if (m.mode, m.variant) == (mode, variant))
+                merged = histogram.merge(m.outcome.latency for m in chosen)
                 if not merged:
                     continue
                 keys = np.array(sorted(merged))
@@ -255,7 +239,7 @@ def _tails(drawing: Drawing, chosen: Mapping[Panel, str], tails: Tails, label: s
                 beyond = 1 - (np.cumsum(counts) - counts) / counts.sum()
                 fewest = min(fewest, float(beyond[-1]))
                 colour = COLOURS[variant]
-                axes.plot(beyond, keys / unit, STYLES[mode], color=colour, linewidth=1.3, drawstyle="steps-post")
+                axes.plot(beyond, keys / 1e6, STYLES[mode], color=colour, linewidth=1.3, drawstyle="steps-post")
         axes.set_title(text)
         axes.set_xlabel("percentile")
         if fewest == 1.0:
@@ -267,7 +251,7 @@ def _tails(drawing: Drawing, chosen: Mapping[Panel, str], tails: Tails, label: s
         ticks = [tick for tick in ticks if tick[0] >= fewest]
         axes.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
         axes.minorticks_off()
-    _ylabel(panels, label)
+    _ylabel(panels, "latency, ms")
     _legend(figure, modes, variants=drawing.variants)
     return figure
 
@@ -383,7 +367,6 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
     "ratios": _ratios,
     "bandwidth": _bandwidth,
     "latency": _latency,
-    "waits": _waits,
     "dirty": _over_time("dirty, MB", _pages(DIRTY)),
     "counter": _over_time("DONTCACHE counter, MB", _pages(COUNTED), ["dontcache"]),
     "throughput": _over_time("device, MB/s", rate(READ, WRITTEN, unit=1e6)),
@@ -393,7 +376,6 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
 }
 
 NEEDS: dict[str, Callable[[Measurement], object]] = {
-    "waits": lambda m: m.counts,
     "counter": lambda m: m.mode == "dontcache" and m.counter_peak is not None,
     "throughput": lambda m: m.device,
     "workers": lambda m: "worker_seconds" in m.used,

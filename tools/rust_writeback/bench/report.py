@@ -17,7 +17,7 @@ import jinja2
 from ..steps import write_whole
 from . import plots, table
 from .contenders import title
-from .results import Counts, Measurement
+from .results import Measurement
 from .summary import Group, verdicts
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -35,11 +35,6 @@ CAPTIONS = {
     ),
     "bandwidth": ("Bandwidth to durable", "Bars: geometric mean over the boots. Points: single boots."),
     "latency": ("Latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
-    "waits": (
-        "How long a bio waits for its end",
-        "Time from when a bio enters the batch until its end function is called, in steps of 8 us. All boots of a core,"
-        " and all loads that count bios.",
-    ),
     "throughput": (
         "What the device moved while fio ran",
         "Read and written, by half seconds (in a short run, by tenths of it); one line a boot.",
@@ -214,19 +209,8 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "bytes_of_step": m.moved,
         "bytes_written": m.written,
         "memory_group": m.memory_group,
-        "counts": counts(m.counts) if m.counts else None,
         "samples": m.samples,
         "jobs": m.outcome.jobs,
-    }
-
-
-def counts(c: Counts) -> dict[str, Any]:
-    """What the kernel counted in one step."""
-    return {
-        "bios": c.bios,
-        "runs": c.runs,
-        "runs_by_function": c.runs_by_function,
-        "latency_us": {str(key): count for key, count in sorted(c.latency_us.items())},
     }
 
 

@@ -71,24 +71,7 @@ class Step:
             "memory_max": self.load.memory_max,
             "touched": self.load.entry.touched,
             "sysctls": self.load.entry.sysctls,
-            "counts": self.load.entry.counts,
         }
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What the kernel counted of bios that were completed in a task."""
-
-    bios: int
-    runs: int
-    """of workers, whichever took them"""
-    runs_by_function: dict[str, int]
-    latency_us: histogram.Histogram
-    """microseconds from the bio's way into the batch to its end function"""
-
-    def percentile_us(self, percent: float) -> float:
-        """Microseconds that this share of the bios did not exceed."""
-        return histogram.percentile(self.latency_us, percent)
 
 
 @dataclass(frozen=True)
@@ -127,7 +110,6 @@ class Measurement:
     moved: int
     """the bytes that they wrote and read"""
     memory_group: dict[str, int]
-    counts: Counts | None
     samples: list[list[float]]
     server_threads: int = 0
     """of a server that has done the work, as far as they can be seen"""
@@ -290,7 +272,6 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
         _prove(line, step, outcomes, refuse)
     else:
         _prove_by_cache(line, step, outcomes, refuse)
-    counts = _counts(line["counts"], refuse) if step.load.entry.counts else None
     # An earlier step's leftovers are not this step's peak.
     counter_peak = max(_counted(line)) - line["counter_before"][0] if line["counter_before"] else None
     with_sync = line["used_with_sync"]
@@ -320,7 +301,6 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not (s.reads or s.temporary)),
             moved=sum(outcome.bytes for outcome in outcomes),
             memory_group=line["memory_group"],
-            counts=counts,
             samples=samples,
             server_threads=line["server_threads"],
         )
@@ -379,13 +359,3 @@ def _prove_by_cache(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], re
             raise refuse(f"{told} stayed cached, so nothing proves {'direct I/O' if direct else 'DONTCACHE'}")
         if not stays and not (direct or uncached):
             raise refuse(f"only {told} stayed cached without DONTCACHE: memory is short, so nothing can be compared")
-
-
-def _counts(told: Mapping[str, Any], refuse: Refuse) -> Counts:
-    latency = histogram.from_bins(told["latency_us"])
-    counts = Counts(told["bios"], sum(told["runs"].values()), told["runs"], latency)
-    if not counts.bios or not counts.runs:
-        raise refuse("no bio has asked for a task, or no worker ran: nothing was counted")
-    if any(told["dropped"].values()) or histogram.count(latency) < 0.99 * counts.bios:
-        raise refuse("the kernel's histograms lost bios that they should have counted")
-    return counts

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from . import stats
 from .catalogue import COMPARED
 from .contenders import KERNEL, title
-from .results import Counts, Measurement, PAGE, PERCENTILES
+from .results import Measurement, PAGE, PERCENTILES
 
 BUFFERED, DONTCACHE = COMPARED
 
@@ -113,21 +113,7 @@ BESIDE = (DURABLE, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEA
 """What decides whether somebody uses DONTCACHE: the table of it beside buffered."""
 
 
-def _counted(name: str, title: str, unit: str, value: Callable[[Counts], float], worst: bool = False) -> Metric:
-    return Metric(name, title, unit, lambda boot: value(boot.counts) if boot.counts else None, worst)
-
-
-COUNTS = (
-    _counted("bios", "bios", "", lambda counts: counts.bios),
-    _counted("runs", "worker runs", "", lambda counts: counts.runs),
-    _counted("bios_per_run", "bios/run", "", lambda counts: counts.bios / counts.runs),
-    _counted("wait_p50", "wait p50", "us", lambda counts: counts.percentile_us(50)),
-    _counted("wait_p99", "wait p99", "us", lambda counts: counts.percentile_us(99)),
-    _counted("wait_max", "wait max", "us", lambda counts: counts.percentile_us(100), worst=True),
-)
-"""What the kernel counted, where a load asked for it: the third table."""
-
-FULL = (*SHORT, *COSTS, *COUNTS)
+FULL = (*SHORT, *COSTS)
 
 
 @dataclass(frozen=True)

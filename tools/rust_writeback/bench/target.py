@@ -270,12 +270,6 @@ def can_limit_memory() -> bool:
     return False
 
 
-def can_count() -> bool:
-    """May we set probes?"""
-    events = Path("/sys/kernel/tracing")
-    return all(os.access(events / name, os.W_OK) for name in ("kprobe_events", "synthetic_events"))
-
-
 def memory() -> int:
     """The bytes of memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
