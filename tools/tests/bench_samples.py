@@ -142,7 +142,6 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
                 "cached_after": {"cache": cached // 10, "files": len(pages), "by_file": pages},
                 "used": used,
                 "used_with_sync": used,
-                "memory_group": {},
             }
         )
     lines.append({"kind": "end", "core": core})

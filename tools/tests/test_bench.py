@@ -35,7 +35,7 @@ from rust_writeback.progress import Bar
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
 
-from bench import group, load  # noqa: E402
+from bench import load  # noqa: E402
 from bench import kernel as files  # noqa: E402
 
 RUST = variant("rust")
@@ -50,12 +50,6 @@ def test_variants_that_cannot_be(text: str) -> None:
 @pytest.mark.parametrize(("text", "titles"), [("c,rust", ["C", "Rust"]), ("rust,c", ["Rust", "C"])])
 def test_either_core_may_be_what_the_other_is_compared_with(text: str, titles: list[str]) -> None:
     assert [contenders.title(v.name) for v in contenders.parse(text)] == titles
-
-
-def test_a_memory_cgroup_holds_a_quarter_of_what_is_written() -> None:
-    load = LOADS["device-write-memcg/device/dontcache"]
-    assert load.memory_max * 4 == load.scenario.written == 208 << 20
-    assert steps(load.name)[0].plan()["memory_max"] == load.memory_max
 
 
 def test_files_stay_for_reads_too() -> None:
@@ -640,45 +634,6 @@ def test_the_guest_gets_memory_for_a_drive_that_is_in_it() -> None:
     assert 512 <= int(options.mem.removesuffix("M")) - 1024 < 1.1 * 512
     assert machine.plan(held)["drive"] == {"megabytes": 512, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
     assert drives.FAST.in_memory and not drives.CLOUD.in_memory
-
-
-@pytest.fixture
-def groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder that passes for the root of the memory cgroups."""
-    monkeypatch.setattr(group, "ROOT", str(tmp_path))
-    return tmp_path
-
-
-def test_a_memory_cgroup_has_the_drivers_number_in_its_name(groups: Path) -> None:
-    with group.MemoryGroup(1 << 20) as limited:
-        (folder,) = groups.glob("rust-writeback-bench.*")
-        assert folder.name == f"rust-writeback-bench.{os.getpid()}"
-        assert (folder / "memory.max").read_text() == str(1 << 20)
-        assert f"{folder}/cgroup.procs" in " ".join(limited.prefix)
-        (folder / "memory.max").unlink()
-    assert not folder.exists()
-    with group.MemoryGroup(0) as nothing:
-        assert (nothing.prefix, nothing.result()) == ([], {})
-    assert [path.name for path in groups.iterdir()] == ["cgroup.subtree_control"]
-
-
-def test_a_memory_cgroup_that_is_there_already_is_left_alone(groups: Path) -> None:
-    theirs = groups / f"rust-writeback-bench.{os.getpid()}"
-    theirs.mkdir()
-    with pytest.raises(files.Refused, match="is there already and is somebody else's; remove it"):
-        group.MemoryGroup(1 << 20).__enter__()
-    assert list(theirs.iterdir()) == []
-
-
-def test_a_memory_cgroup_that_takes_no_limit_is_removed(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(path: str, text: str) -> None:
-        if path.endswith("memory.max"):
-            raise PermissionError("no")
-
-    monkeypatch.setattr(group, "write", write)
-    with pytest.raises(files.Refused, match="no memory cgroup to be had"):
-        group.MemoryGroup(1 << 20).__enter__()
-    assert list(groups.iterdir()) == []
 
 
 class Sysctls:

@@ -171,8 +171,7 @@ def plan(folder: Path, *options: str) -> dict[str, Any]:
     text = "[global]\nioengine=io_uring\nclocksource=${BENCH_CLOCK}\n[sequential]\nfilename=${BENCH_FILE}\n"
     text += "\n".join(["rw=write", "bs=64k", *options])
     step: dict[str, Any] = {"scenario": "sequential", "mode": "buffered", "text": text, "environment": {}, "needs": {}}
-    step |= {"command": [], "jobs": 1, "keep": False, "memory_max": 0}
-    step |= {"touched": 0.0, "sysctls": {}}
+    step |= {"command": [], "jobs": 1, "keep": False, "touched": 0.0, "sysctls": {}}
     where = {"file_system": "ext4", "directory": str(folder)}
     return {"steps": [step], "interval": 0.1, "machine": {"seconds": 60}, **where}
 
@@ -560,10 +559,9 @@ def test_two_results_of_a_machine_keep_all_of_their_modes(rounds: Rounds, capsys
 
 
 def test_a_device_gets_the_loads_of_devices_and_no_other(
-    rounds: Rounds, device: target.Target, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rounds: Rounds, device: target.Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TARGET", str(device.path))
-    monkeypatch.setattr(target, "GROUPS", rounds.folder / "no-groups")
     with pytest.raises(Failure, match="DESTRUCTIVE=1"):
         rounds.bench()
     assert rounds.count == 0
@@ -571,7 +569,6 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
     assert (rounds.where, rounds.place) == ((None, str(device.path)), "device")
     found = {(m["scenario"], m["mode"]) for m in rounds.document()["measurements"]}
     assert {scenario for scenario, _ in found} == {"device-read", "depth-1"}
-    assert "left out: the load in a memory cgroup" in capsys.readouterr().out
     assert rounds.document()["setup"]["command"] == (
         "make bench TARGET=/mnt/here SIZE=2 DESTRUCTIVE=1 ARGS='--pairs 1'"
     )

@@ -48,7 +48,7 @@ def test_every_load_says_its_drive() -> None:
 
 def test_loads_about_memory_have_less_of_it_than_files() -> None:
     about = {load.scenario.name for load in LOADS.values() if load.mem == catalogue.LITTLE and load.place != "nfs"}
-    assert about == {"sequential-read", "random-read", "noisy", "mixed", "device-read", "device-write-memcg"}
+    assert about == {"sequential-read", "random-read", "noisy", "mixed", "device-read"}
     for load in LOADS.values():
         if load.mem == catalogue.LITTLE:
             assert load.scenario.footprint > amount(load.mem), load.name

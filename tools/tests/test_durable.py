@@ -192,7 +192,7 @@ def test_a_step_ends_with_its_sync(
     monkeypatch.setattr(load, "FIO", [*load.FIO[:-1], str(tmp_path / "job.fio")])
     (tmp_path / "files").mkdir()
     step = {"scenario": "small", "mode": "buffered", "environment": {}, "command": [], "jobs": 1, "needs": {}}
-    step |= {"memory_max": 0, "touched": 0.0, "sysctls": {}}
+    step |= {"touched": 0.0, "sysctls": {}}
     step["text"] = (
         "[global]\nclocksource=${BENCH_CLOCK}\nthread=1\n[small]\nioengine=psync\nfilename=${BENCH_FILE}\n"
         "rw=write\nbs=64k\nsize=1m\n"

@@ -3,7 +3,7 @@
 
 Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "command", "jobs", "needs", "keep",
-"memory_max", "touched", "sysctls"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device",
+"touched", "sysctls"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
 has defaults for them. Instead of a device there may be a "drive", {"megabytes",
 "nanoseconds", "depth", "kilobytes"}, which is made in memory; "delay" is SECONDS to wait before each step.

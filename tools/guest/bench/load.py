@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .durable import Durable
-from .group import MemoryGroup
 from .kernel import Refused, available, counter_now, pages_migrated, read, say, write
 from .pages import cached_pages
 from .place import Place
@@ -36,12 +35,11 @@ DROPPED_S = 0.1
 def execute(
     command: list[str],
     environment: dict[str, str],
-    group: MemoryGroup,
     seconds: float,
     started: Callable[[int], None] = lambda process: None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a load inside the group; started is told its process."""
-    whole = [*group.prefix, *(word.replace("${BENCH_DIRECTORY}", environment["BENCH_DIRECTORY"]) for word in command)]
+    """Run a load; started is told its process."""
+    whole = [word.replace("${BENCH_DIRECTORY}", environment["BENCH_DIRECTORY"]) for word in command]
     pipe = subprocess.PIPE
     with subprocess.Popen(whole, env=environment, stdout=pipe, stderr=pipe, text=True, cwd="/tmp") as process:
         try:
@@ -71,7 +69,7 @@ def lay_out(step: dict[str, Any], place: Place, environment: dict[str, str], sec
                 for _ in range(-(-size // CHUNK)):
                     file.write(bytes(CHUNK))
         return
-    done = execute(["fio", "--create_only=1", JOB], environment, MemoryGroup(0), seconds)
+    done = execute(["fio", "--create_only=1", JOB], environment, seconds)
     # Its status says nothing: with exitall the first job that has nothing to do ends fio by a signal.
     if lacking():
         raise Refused(f"fio could not lay out its files: {' '.join((done.stderr or done.stdout).split())[-300:]}")
@@ -119,11 +117,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     lay_out(step, place.behind, {**environment, **place.behind.environment}, seconds)
     place.begin_cold()
     place.use(step["mode"])
-    with (
-        settings(step["sysctls"]),
-        memory_in_use(int(step["touched"] * available())),
-        MemoryGroup(step["memory_max"]) as group,
-    ):
+    with settings(step["sysctls"]), memory_in_use(int(step["touched"] * available())):
         before, migrated, usage = counter_now(bdi), pages_migrated(), Usage.now(bdi)
         sampler = Sampler(bdi, interval, place.server())
         if rounds:
@@ -139,7 +133,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         begin = time.monotonic()
         with place.watched():
             try:
-                done = execute(command, environment, group, seconds, watch)
+                done = execute(command, environment, seconds, watch)
                 if not step["command"]:
                     durable.end()
             finally:
@@ -150,7 +144,6 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
         place.sync()
         after, used_with_sync = counter_now(bdi), Usage.now(bdi).since(usage)
-        memory = group.result()
     time.sleep(DROPPED_S)
     cached_after = cached_pages(place.files())
     say(
@@ -177,5 +170,4 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         cached_after=cached_after,
         used=used,
         used_with_sync=used_with_sync,
-        memory_group=memory,
     )

@@ -41,8 +41,6 @@ class Entry:
     places: tuple[str, ...] = FILE_SYSTEMS
     drive: Drive = CLOUD
     mem: str = ENOUGH
-    memory_share: int = 0
-    """a memory cgroup holds the load, with this fraction of what is written"""
     touched: float = 0.0
     """the share of the memory that a task beside the load keeps using"""
     sysctls: dict[str, int] = field(default_factory=dict, hash=False)
@@ -72,7 +70,6 @@ CATALOGUE = (
     Entry("noisy", ALL_MODES, drive=STREAM, mem=LITTLE),
     Entry("mixed", ("dontcache",), drive=STREAM, mem=LITTLE),
     Entry("device-read", places=(BARE,), drive=STREAM, mem=LITTLE),
-    Entry("device-write-memcg", places=(BARE,), drive=STREAM, mem=LITTLE, memory_share=4),
     Entry("depth-1", places=(*FILE_SYSTEMS, BARE), drive=FAST),
     # A server's files are larger than its memory.
     Entry("sequential", ALL_MODES, (NFS,), mem=LITTLE),
@@ -103,11 +100,6 @@ class Load:
     drive: Drive
     mem: str
     entry: Entry
-
-    @property
-    def memory_max(self) -> int:
-        """The limit of the memory cgroup around it; 0 for none."""
-        return self.scenario.written // self.entry.memory_share if self.entry.memory_share else 0
 
     @property
     def moved(self) -> int:

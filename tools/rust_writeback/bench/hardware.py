@@ -114,12 +114,11 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
         left_out.append("the counter, after a load and while it runs: no core of ours, or only root may look at it")
     if not where.sys.exists():
         left_out.append(f"what the device moved: the files of {where.place} have no device of their own")
-    for name, there, text in (
-        ("memory_share", target.can_limit_memory(), "the load in a memory cgroup: none can be made in the root group"),
-        ("touched", False, "the load beside a task that uses three quarters of the memory: that is the machine's own"),
-        ("sysctls", False, "the load with other limits of dirty memory: these are the machine's own"),
+    for name, text in (
+        ("touched", "the load beside a task that uses three quarters of the memory: that is the machine's own"),
+        ("sysctls", "the load with other limits of dirty memory: these are the machine's own"),
     ):
-        if not there and any(getattr(load.entry, name) for load in chosen):
+        if any(getattr(load.entry, name) for load in chosen):
             left_out.append(text)
             chosen = [load for load in chosen if not getattr(load.entry, name)]
     if not chosen:

@@ -208,7 +208,6 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "device": m.device,
         "bytes_of_step": m.moved,
         "bytes_written": m.written,
-        "memory_group": m.memory_group,
         "samples": m.samples,
         "jobs": m.outcome.jobs,
     }

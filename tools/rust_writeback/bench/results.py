@@ -68,7 +68,6 @@ class Step:
             "jobs": self.load.scenario.jobs,
             "needs": self.load.scenario.needs,
             "keep": self.keep,
-            "memory_max": self.load.memory_max,
             "touched": self.load.entry.touched,
             "sysctls": self.load.entry.sysctls,
         }
@@ -109,7 +108,6 @@ class Measurement:
     """the bytes that all sections of the step wrote to stay"""
     moved: int
     """the bytes that they wrote and read"""
-    memory_group: dict[str, int]
     samples: list[list[float]]
     server_threads: int = 0
     """of a server that has done the work, as far as they can be seen"""
@@ -300,7 +298,6 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             device={name.removeprefix("device_"): v for name, v in with_sync.items() if name.startswith("device_")},
             written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not (s.reads or s.temporary)),
             moved=sum(outcome.bytes for outcome in outcomes),
-            memory_group=line["memory_group"],
             samples=samples,
             server_threads=line["server_threads"],
         )
@@ -352,7 +349,7 @@ def _prove_by_cache(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], re
             continue
         bare = step.load.place == catalogue.BARE
         cached = PAGE * sum(pages.values() if bare else (count for name, count in pages.items() if section.owns(name)))
-        most = min(outcome.bytes, section.footprint, step.load.memory_max or outcome.bytes)
+        most = min(outcome.bytes, section.footprint)
         stays, told = cached > MUCH * most, f"{cached / 1e6:.1f} of {most / 1e6:.1f} MB"
         direct, uncached = (option == "1" for option in section.mode(mode))
         if stays and (direct or uncached):

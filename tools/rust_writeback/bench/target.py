@@ -41,7 +41,6 @@ FILE_SYSTEMS = Path("/proc/filesystems")
 LOCALIO = Path("/sys/module/nfs/parameters/localio_enabled")
 SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 NFS_PORT, LISTENING = 2049, "0A"
-GROUPS = Path("/sys/fs/cgroup/cgroup.subtree_control")
 SYS = Path("/sys/dev/block")
 
 
@@ -261,13 +260,6 @@ def active_core() -> str:
     with contextlib.suppress(OSError):
         return (DEBUGFS / "core").read_text().strip()
     return ""
-
-
-def can_limit_memory() -> bool:
-    """May we make a memory cgroup, without changing what the machine's own have?"""
-    with contextlib.suppress(OSError):
-        return "memory" in GROUPS.read_text().split() and os.access(GROUPS.parent, os.W_OK)
-    return False
 
 
 def memory() -> int:
