@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +180,6 @@ def test_the_tables_hold_every_call_and_order(capsys: pytest.CaptureFixture[str]
     assert "7.77" in shown and "2 MiB, 33 offsets" in shown
 
 
-def test_the_plot_is_whole_svg() -> None:
-    figures = both({"4096 curve 70656": 4321})
-    assert overwrite.plot(figures) == overwrite.plot(figures)
-    root = xml.etree.ElementTree.fromstring(overwrite.plot(figures))
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-
-
 @pytest.mark.parametrize(
     ("rust", "end", "words"),
     [(50, 1000, None), (49, 999, None), (51, 1000, "than C: account_dirtied"), (50, 2501, "place: 4096 order 9 end")],
@@ -218,7 +210,6 @@ def test_the_command_writes_all_then_judges(
     written = json.loads((tmp_path / "micro.json").read_text())
     assert written["figures"]["rust"]["account_dirtied"] == rust
     assert written["overwrite"]["figures"]["c"]["4096 order 9 end"] == end
-    assert (tmp_path / "overwrite.svg").read_text().startswith("<?xml")
 
 
 def test_a_round_that_looks_at_others_is_told() -> None:

@@ -32,7 +32,6 @@ DRIVER = paths.TOOLS / "guest" / "micro.py"
 CORES = overwrite.CORES
 LIMIT = overwrite.LIMIT
 DEVICE_KIB = 256 << 10
-XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 OPERATIONS = {
     "kick_set": "write, a round comes at once",
@@ -292,7 +291,6 @@ def main(arguments: list[str]) -> int:
     told = ", ".join(f"{cost / 1e6:.1f} million for {count}" for count, cost in files.items())
     console.print(f"Instructions of the flusher for files of a page that are all dirty when their round begins: {told}\n")
     document |= {"look": look, "files": files}
-    write_whole(options.report / f"overwrite{variant.suffix}.svg", XML + overwrite.plot(overwrites))
     write_whole(options.report / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
     judge(figures, overwrites, rounds["rust"], look, files, dearer)
     return 0

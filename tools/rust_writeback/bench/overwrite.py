@@ -22,7 +22,6 @@ from .. import paths, steps
 from ..arch import X86, Arch
 from ..errors import Failure
 from ..vm import images
-from . import plots
 
 SOURCE = paths.TOOLS / "guest" / "overwrite.c"
 
@@ -196,14 +195,3 @@ def _orders_table(figures: Mapping[str, Figures]) -> Table:
         over = "bold red" if dear else None
         table.add_row(text, *(f"{value:.2f}" for value in worst), style=over)
     return table
-
-
-def plot(figures: Mapping[str, Figures]) -> str:
-    """The curves as an <svg> element."""
-    curves = {
-        f"ext4, blocks of {_size(block)}": {
-            core: [figures[core][f"{block} curve {offset}"] for offset in OFFSETS] for core in CORES
-        }
-        for block in BLOCKS
-    }
-    return plots.draw_curves([offset / 1024 for offset in OFFSETS], curves)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import matplotlib
@@ -113,22 +113,6 @@ def draw(
     there = [name for name in there if name != "beside" or any(group.cell(MAIN).ratios for group in beside)]
     with plt.rc_context(STYLE):
         return {name: _svg(name, PLOTS[name](drawing)) for name in there}
-
-
-def draw_curves(offsets: Sequence[float], curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
-    """What a write costs over where it lands: a panel for each title, a line for each core."""
-    with plt.rc_context(STYLE):
-        figure, panels = _panels(list(curves.values()), 3.2)
-        for axes, (title, lines) in zip(panels, curves.items(), strict=True):
-            for core, width in zip(CORES, (3.5, 1.2), strict=True):  # equal lines are both seen
-                axes.plot(offsets, lines[core], ".-", color=COLOURS[core], linewidth=width, markersize=2.5 * width)
-            axes.set_ylim(bottom=0)
-            axes.set_xticks(np.linspace(0, max(offsets) + 1, 5))
-            axes.set_title(title)
-            axes.set_xlabel("offset in the folio, KiB")
-        panels[0].set_ylabel("instructions of a pwrite of 1 KiB")
-        _legend(figure)
-        return _svg("overwrite", figure)
 
 
 RATIO = re.compile(r"([\d.]+) \(([\d.]+)-([\d.]+)\)")

@@ -262,11 +262,6 @@ def active_core() -> str:
     return ""
 
 
-def memory() -> int:
-    """The bytes of memory of this machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def drive(target: Target) -> str:
     """What sysfs calls the drive."""
     folder = target.sys.resolve()

@@ -14,7 +14,7 @@ from ..errors import Parser
 from ..progress import Bar
 from ..run import must
 from . import config, fetch, overlay, wiring
-from .variants import MEASURED, Variant, of_arch, sanitizer
+from .variants import MEASURED, Variant, of_arch
 
 TOOLCHAIN = Path("/var/lib/dpkg/status")
 """Changes with every version of every package of the build root."""
@@ -141,11 +141,10 @@ def ensure(variant: Variant = MEASURED) -> None:
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = Parser(prog="rust_writeback kernel", description=__doc__)
-    parser.add_argument("--sanitize", metavar="NAME", help="the kernel of this sanitizer instead")
     parser.add_argument("--arch", help=f"the kernel of this architecture: {', '.join(ARCHES)}")
     parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
     known = parser.parse_args(arguments)
-    variant = sanitizer(known.sanitize) if known.sanitize else of_arch(*chosen(known.arch, known.pages))
+    variant = of_arch(*chosen(known.arch, known.pages))
     ensure(variant)
     print(f"{variant.image.relative_to(paths.PROJECT)} is up to date")
     return 0
