@@ -28,7 +28,7 @@ takes_price := CPUS A B
 takes_series := CHECK
 takes_conformance := ARGS
 takes_mutants := ARGS
-takes_bench := $(if $(call given,TARGET),TARGET SIZE DESTRUCTIVE,SIM NATIVE QUICK) ARGS
+takes_bench := $(if $(call given,TARGET),TARGET SIZE DESTRUCTIVE,NATIVE) ARGS
 takes_compare := A B
 takes_results := ARGS
 
@@ -116,15 +116,13 @@ micro:
 
 ## bench: loads, DONTCACHE beside buffered; hours; ARGS="--only tree/* --pairs 3"
 ## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
-## bench SIM=1: the same, counted in instructions; QUICK=1 for a few loads
 ## bench TARGET=PLACE: on this machine, in a folder, or DESTRUCTIVE=1 on a device; SIZE=FACTOR
 bench:
 ifneq ($(call given,TARGET),)
 	@tools/enter --target $(call quoted,TARGET) python3 -m rust_writeback bench-target $(call option,SIZE,size) \
 		$(call option,DESTRUCTIVE,destructive) $(ARGUMENTS)
 else
-	@tools/enter python3 -m rust_writeback $@ $(call option,SIM,sim) $(call option,NATIVE,native) \
-		$(call option,QUICK,quick) $(ARGUMENTS)
+	@tools/enter python3 -m rust_writeback $@ $(call option,NATIVE,native) $(ARGUMENTS)
 endif
 
 ## compare: two results side by side: A=build/bench B=build/report

@@ -299,7 +299,8 @@ def test_a_finished_benchmark_that_could_not_be_reported_is_not_measured_again(
         (["--pairs", "0"], "--pairs has to be at least 1"),
         (["--pairs", "some"], "invalid int value: 'some'; allowed: "),
         (["--native=2"], "NATIVE=2 is unknown; give NATIVE=1, or omit it"),
-        (["--sim", "--native"], "SIM=1 and NATIVE=1 exclude each other; give only one"),
+        (["--cpus", "0"], "--cpus 0 is not possible; give 1 to 16"),
+        (["--cpus", "17"], "--cpus 17 is not possible; give 1 to 16"),
     ],
 )
 def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, arguments: list[str], words: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from bench_samples import FOLDER, LOADS
-from rust_writeback.bench import boots, catalogue, drives, jobs, native, results, sim
+from rust_writeback.bench import boots, catalogue, drives, jobs, native, results
 from rust_writeback.errors import Failure
 from rust_writeback.vm.options import amount
 
@@ -77,7 +77,7 @@ def test_reads_are_about_memory() -> None:
     assert all(load.mem == catalogue.LITTLE for load in LOADS.values() if not load.scenario.written)
 
 
-@pytest.mark.parametrize("machine", [boots.Machine(), sim.Simulated(), native.Native()])
+@pytest.mark.parametrize("machine", [boots.Machine(), native.Native()])
 def test_a_drive_in_memory_holds_every_load(machine: boots.Machine) -> None:
     for load in machine.select(list(LOADS.values()), drives.FAST):
         assert load.scenario.at_most_written < 2 * amount(machine.size_in_memory), load.name

@@ -157,12 +157,6 @@ def test_a_page_has_its_tables_without_ratios_of_cores(tmp_path: Path, monkeypat
         kept.campaigns("A page", [kept.Part("A part", tmp_path, "make bench", ("Another",))])
 
 
-def test_readme_names_the_revisions_of_its_rows_alone() -> None:
-    page = (paths.PROJECT / "tools" / "results" / "load.md").read_text()
-    other = page.replace("## Counted in instructions\n", "## Counted in instructions\n\nrevision 0123456789ab\n")
-    assert other != page and kept.readme_part(other) == kept.readme_part(page)
-
-
 def test_an_unknown_page_is_told() -> None:
     with pytest.raises(Failure, match="more: no such page; there are load, xfs, ext4, micro, conformance"):
         kept.main(["load", "more"])

@@ -49,9 +49,7 @@ ALIEN = {
     "TARGET": "/mnt/other",
     "SIZE": "3",
     "DESTRUCTIVE": "1",
-    "SIM": "1",
     "NATIVE": "1",
-    "QUICK": "1",
     "ARGS": "--help",
     "A": "/one",
     "B": "/two",
@@ -84,8 +82,7 @@ def test_a_word_of_the_makefiles_own_is_its_own() -> None:
 
 
 def test_what_is_given_counts_whatever_the_environment_says() -> None:
-    assert make("bench", "SIM=1", "ARGS=--pairs 3", **ALIEN) == [*ENTER, "bench", "--sim=1", "--pairs", "3"]
-    assert make("bench", "NATIVE=1", **ALIEN) == [*ENTER, "bench", "--native=1"]
+    assert make("bench", "NATIVE=1", "ARGS=--pairs 3", **ALIEN) == [*ENTER, "bench", "--native=1", "--pairs", "3"]
     assert make("compare", "A=build/a", "B=build/b", **ALIEN) == [*ENTER, "compare", "build/a", "build/b"]
     assert make("test", "SANITIZE=kcsan", **ALIEN)[-2:] == ["test", "--sanitize=kcsan"]
     assert make("price", "A=one", "B=two", **ALIEN) == [*ENTER, "price", "--a=one", "--b=two"]
@@ -115,13 +112,12 @@ def test_a_value_is_one_word_whatever_is_in_it(value: str) -> None:
     ]
     assert make("compare", f"A={value}", f"B={value}")[-2:] == [value, value]
     assert make("test", f"SANITIZE={value}")[-1] == f"--sanitize={value}"
-    for name in ("SIM", "NATIVE", "QUICK"):
-        assert make("bench", f"{name}={value}")[-1] == f"--{name.lower()}={value}"
+    assert make("bench", f"NATIVE={value}")[-1] == f"--native={value}"
 
 
 def test_what_is_given_as_nothing_is_given() -> None:
     assert make("bench", "TARGET=")[1:3] == ["--target", ""]
-    assert make("bench", "SIM=")[-1] == "--sim="
+    assert make("bench", "NATIVE=")[-1] == "--native="
     assert make("compare", "A=", "B=x")[-2:] == ["", "x"]
 
 
@@ -130,7 +126,7 @@ def test_arguments_are_words_of_the_shell() -> None:
 
 
 NONE = "it takes nothing"
-BENCH = 'it takes SIM NATIVE QUICK ARGS, like ARGS="--help"'
+BENCH = 'it takes NATIVE ARGS, like ARGS="--help"'
 TARGET = 'it takes TARGET SIZE DESTRUCTIVE ARGS, like ARGS="--help"'
 REFUSED = {
     "run PAIRS=1": f"make run does not take PAIRS; {NONE}",
@@ -150,9 +146,9 @@ REFUSED = {
     "bench pairs=3": f"make bench does not take pairs; {BENCH}",
     "bench PAIRS=3 REPORT=here": f"make bench does not take PAIRS REPORT; {BENCH}",
     "bench NATIVE=1 SIZE=4": f"make bench does not take SIZE; {BENCH}",
-    "bench SIM=1 DESTRUCTIVE=1": f"make bench does not take DESTRUCTIVE; {BENCH}",
-    "bench TARGET=/tmp NATIVE=1 SIM=1": f"make bench TARGET= does not take NATIVE SIM; {TARGET}",
-    "bench TARGET=/tmp QUICK=1": f"make bench TARGET= does not take QUICK; {TARGET}",
+    "bench NATIVE=1 DESTRUCTIVE=1": f"make bench does not take DESTRUCTIVE; {BENCH}",
+    "bench TARGET=/tmp NATIVE=1 CPUS=4": f"make bench TARGET= does not take NATIVE CPUS; {TARGET}",
+    "bench SIM=1 QUICK=1": f"make bench does not take SIM QUICK; {BENCH}",
     "bench 'ARGS=--only a=b c=d' X=1": f"make bench does not take X; {BENCH}",
 }
 """What would be ignored, and what make says."""
@@ -179,7 +175,7 @@ def test_a_variable_that_would_be_ignored_is_refused(words: str) -> None:
         ("test RT=1 SANITIZE=kasan", "SANITIZE and RT need different kernels; omit one of them"),
         ("test RT=1 ARCH=arm64", "SANITIZE and RT are for x86 only; omit them, or omit ARCH=arm64"),
         ("series CHECK=0", "CHECK=0 is unknown; give CHECK=1, or omit it"),
-        ("bench SIM=yes", "SIM=yes is unknown; give SIM=1, or omit it"),
+        ("bench NATIVE=yes", "NATIVE=yes is unknown; give NATIVE=1, or omit it"),
         ("bench TARGET=/nowhere", "TARGET=/nowhere does not exist; name a folder on the drive to be measured, or a block device"),
         ("guest ONLY=nothing", "no guest test matches nothing; they are in tools/guest/tests"),
         ("price CPUS=3", "CPUS is the number of CPUs of the guest; give 2, 4 or 8"),
@@ -205,7 +201,7 @@ def test_help_names_all_that_there_is() -> None:
     phony = next(line for line in (PROJECT / "Makefile").read_text().splitlines() if line.startswith(".PHONY: run "))
     assert told == set(phony.split()[1:]) - {"help"}
     assert max(map(len, lines)) <= 100
-    assert {line.split()[2] for line in lines if line.split()[1] == "bench"} >= {"NATIVE=1", "SIM=1", "TARGET=PLACE"}
+    assert {line.split()[2] for line in lines if line.split()[1] == "bench"} >= {"NATIVE=1", "TARGET=PLACE"}
 
 
 def test_patterns_are_not_names_of_files(tmp_path: Path) -> None:

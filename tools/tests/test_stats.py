@@ -49,7 +49,7 @@ def test_verdicts() -> None:
 @pytest.mark.parametrize(("one", "other", "text"), [(1.0, 5.0, "5.00 (one pair)"), (0.0, 5.0, "+5 (one pair)")])
 def test_one_pair_shows_nothing(one: float, other: float, text: str) -> None:
     found = stats.paired([one], [other])
-    assert not found.shown and not found.known and not found.exact
+    assert not found.shown and not found.known
     assert (str(found), found.p) == (text, 1.0)
     assert stats.outstanding([found]) == [False]
 
@@ -112,16 +112,6 @@ def of_p(p: float) -> stats.Ratio:
 )
 def test_holms_method_by_hand(p: list[float], out: list[bool]) -> None:
     assert stats.outstanding([of_p(one) for one in p]) == out
-
-
-def test_counted_values() -> None:
-    ratio = stats.counted([8.0], [9.0])
-    assert isinstance(ratio, stats.Ratio) and ratio.exact and str(ratio) == "1.125"
-    assert (ratio.shown, ratio.verdict()) == (False, "counted")
-    difference = stats.counted([0.0], [9.0])
-    assert isinstance(difference, stats.Difference) and difference.exact and str(difference) == "+9"
-    assert not stats.paired([8.0], [9.0]).exact
-    assert stats.outstanding([ratio, difference]) == [False, False]
 
 
 def test_means() -> None:

@@ -6,7 +6,7 @@ Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 "touched", "sysctls"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device",
 "device", "directory"}. Only the two last know the machine; the virtual machine
 has defaults for them. Instead of a device there may be a "drive", {"megabytes",
-"nanoseconds", "depth", "kilobytes"}, which is made in memory; "delay" is SECONDS to wait before each step.
+"nanoseconds", "depth", "kilobytes"}, which is made in memory.
 On real hardware there is "machine" besides, {"seconds": of one load at most},
 and either a "directory", which exists, on whatever file system, or a "device",
 which is written over; nothing else is touched then, and what this kernel does
@@ -23,7 +23,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from typing import Any
 
 from . import drive
@@ -96,7 +95,6 @@ def run(plan: dict[str, Any]) -> bool:
     with place_of(plan) as place:
         for step in plan["steps"]:
             try:
-                time.sleep(plan.get("delay", 0))
                 run_step(step, place, plan["interval"], rounds, seconds)
             except ERRORS as error:
                 whole = False

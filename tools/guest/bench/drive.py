@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A drive in the memory of the guest, which answers a request after a fixed time.
-
-It needs nothing of the host, and its interrupts are the guest's own timers: where
-time is counted in instructions, a load on it repeats to the digit.
-"""
+"""A drive in the memory of the guest, which answers a request after a fixed time."""
 
 from __future__ import annotations
 

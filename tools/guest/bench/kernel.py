@@ -80,14 +80,6 @@ def available() -> int:
     return int(read("/proc/meminfo").partition("MemAvailable:")[2].split()[0]) << 10
 
 
-def root_pages() -> int:
-    """The pages of a root that is an initramfs, which the kernel counts as cached ones."""
-    if read("/proc/mounts").split()[1:3] != ["/", "rootfs"]:
-        return 0
-    with open("/proc/vmstat", "rb") as file:
-        return vmstat(file.read(), b"nr_unevictable")
-
-
 def pages_migrated() -> int:
     """Pages that compaction has moved so far: folios that move keep or lose their flags."""
     with open("/proc/vmstat", "rb") as file:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from .kernel import DEBUGFS, Refused, context_switches, counter, has_counter, root_pages, stat_of, transferred, vmstat
+from .kernel import DEBUGFS, Refused, context_switches, counter, has_counter, stat_of, transferred, vmstat
 from .usage import Workers, cpu_microseconds
 
 SHARE_OF_TIME = 0.05
@@ -46,7 +46,6 @@ class Sampler(threading.Thread):
         self.workers = Workers()
         self.memory = os.open("/proc/vmstat", os.O_RDONLY)
         self.cpus = os.open("/proc/stat", os.O_RDONLY)
-        self.root = root_pages()
         # A kernel without our core has no counter, and some file systems no device of their own.
         self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if has_counter(bdi) else None
         stat = stat_of(bdi)
@@ -68,12 +67,11 @@ class Sampler(threading.Thread):
         memory = os.pread(self.memory, 1 << 16, 0)
         counted = counter(os.pread(self.counter, 1 << 16, 0), self.bdi)[0] if self.counter is not None else 0
         device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
-        pages = [vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages")]
-        cached = pages[2] - self.root
+        dirty, writeback, cached = (vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages"))
         spent = [context_switches(whole(self.cpus)), *self.cpu_times()]
         blocked = sum(is_blocked(os.pread(stat, 1 << 10, 0)) for stat in self.server)
         moved = (device["read"], device["written"])
-        self.rows.append([round(now, 4), *pages[:2], counted, cached, blocked, *moved, *spent])
+        self.rows.append([round(now, 4), dirty, writeback, counted, cached, blocked, *moved, *spent])
         self.cost = time.thread_time() - begin
 
     def cpu_times(self) -> tuple[int, int]:

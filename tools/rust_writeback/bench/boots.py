@@ -46,13 +46,9 @@ KEEPING = 16
 class Machine:
     """The virtual machine that all boots of a comparison have."""
 
-    counted: ClassVar[bool] = False
-    """Is its time a count of instructions, so that one boot says all?"""
     words: ClassVar[report.Words] = report.Words()
     report: ClassVar[str] = "bench"
     """the folder below build/ for its reports"""
-    pairs: ClassVar[int] = 10
-    """how many there are if nobody says otherwise"""
 
     cpus: int = 2
     size: str = "2G"
@@ -311,7 +307,6 @@ def describe(machine: Machine, fio: str, boots: Sequence[dict[str, Any]], loads:
         "memory": ", ".join(dict.fromkeys(load.mem for load in loads)),
         "memory_seen_by_the_guests_bytes": memory,
         "drives": ", ".join(dict.fromkeys(str(load.drive) for load in loads)),
-        "counted": machine.counted,
         "sampling_interval_seconds": machine.interval,
         "host_cpu": host_cpu(),
         "host_cpus": os.cpu_count(),

@@ -2,8 +2,7 @@
 """make compare A=FOLDER B=FOLDER: two results of make run or make bench side by side.
 
 Figures of two runs are not paired: the machine may have been busier in one of them. Ratios can be compared,
-because each run took them within its pairs. Where both runs counted instructions, the load of the machine
-changes nothing, and figures can be compared, too.
+because each run took them within its pairs.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from . import report, stats, summary, table
 from .catalogue import COMPARED
 from .contenders import title
 
-CHOSEN = (summary.MAIN, "p99", "write_size", "peak_dirty", "cached_after", "switches", "work")
+CHOSEN = (summary.MAIN, "p99", "write_size", "peak_dirty", "cached_after", "switches")
 MATTERS = ("kernel", "accelerator", "cpus", "memory", "drives", "fio", "qemu", "host_cpu")
 """What of two setups should be alike."""
 
@@ -55,7 +54,6 @@ def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[li
     """A row for each variant and each ratio of what both results have."""
     cores = [name for name in a["setup"]["variants"] if name in b["setup"]["variants"]]
     of_a, of_b = figures(a), figures(b)
-    both = counted(a) and counted(b)
     result = []
     for key in of_a:
         for metric in chosen:
@@ -66,9 +64,8 @@ def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[li
             variants = cores if any(core in one for core in cores) else list(COMPARED)
             for variant in variants:
                 if variant in one and variant in two:
-                    change = _change(one[variant], two[variant]) if both else ""
                     values = (table.number(found[variant]) for found in (one, two))
-                    result.append([*where, title(variant), *values, change])
+                    result.append([*where, title(variant), *values, ""])
             for variant in variants:
                 ratios = one["ratios"].get(variant), two["ratios"].get(variant)
                 if ratios[0] and ratios[1]:
@@ -77,22 +74,7 @@ def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[li
     return result
 
 
-def counted(document: dict[str, Any]) -> bool:
-    """Were its seconds a number of instructions?"""
-    return bool(document["setup"].get("counted"))
-
-
-def _change(one: float, two: float) -> str:
-    return f"{100 * (two / one - 1):+.1f} %" if one else ""
-
-
-def _exact(ratio: dict[str, Any]) -> bool:
-    return bool(ratio.get("pairs") == 1 and ratio["low"] is not None)
-
-
 def _text(ratio: dict[str, Any]) -> str:
-    if _exact(ratio):
-        return f"{ratio['estimate']:.3f}"
     if ratio["low"] is None:
         return f"{ratio['estimate']:.2f} (one pair)"
     if ratio["kind"] == "difference":
@@ -106,8 +88,6 @@ def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
         return "one pair"
     if a["kind"] != b["kind"]:
         return "a ratio and a difference"
-    if _exact(a) or _exact(b):
-        return "counted"
     if a["high"] < b["low"]:
         return "B higher"
     return "B lower" if b["high"] < a["low"] else stats.NO_DIFFERENCE
@@ -154,10 +134,7 @@ def main(arguments: list[str]) -> int:
         print(f"{name}: {folder}, {setup['date']}, revision {', '.join(setup['revisions'])}, {table.many('pair', setup['pairs'])}")
     for line in differences(a, b):
         print(f"not alike: {line}")
-    if counted(a) and counted(b):
-        print("Both runs were counted in instructions: the last column has the change of a figure from A to B.")
-    else:
-        print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
+    print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
     return 0
 
 

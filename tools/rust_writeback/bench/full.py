@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from .. import paths, steps
 from ..errors import Failure, Parser, check_flags, run_main
@@ -18,7 +18,7 @@ from ..progress import Bar
 from ..vm import machine
 from ..vm import emulated as virtual
 from ..vm.options import amount
-from . import boots, catalogue, contenders, drives, jobs, journal, native, report, results, sim, stats, summary, table
+from . import boots, catalogue, contenders, drives, jobs, journal, native, report, results, summary, table
 
 MOST_CPUS = 16
 """They take turns, so more would only be slower."""
@@ -30,33 +30,24 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     profiles = ", ".join(drives.PROFILES)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
     parser.add_argument("--variants", default="c,rust", help="cores, the base of the ratios first (default: %(default)s)")
-    parser.add_argument("--pairs", type=int, help="boots of each variant (default: 10; 1 with --sim)")
+    parser.add_argument("--pairs", type=int, default=10, help="boots of each variant (default: %(default)s)")
     parser.add_argument("--drive", help=f"all loads on this drive: {profiles}, or limits like bps=1G,iops=600")
     parser.add_argument("--mem", help="memory of the guest (default: as each load says)")
-    parser.add_argument("--sim", nargs="?", const="1", metavar="1", help="count instructions instead of seconds")
     parser.add_argument("--native", nargs="?", const="1", metavar="1", help="in user-mode Linux, on the real CPU")
-    parser.add_argument("--quick", nargs="?", const="1", metavar="1", help="with --sim: a few loads only")
     parser.add_argument("--cpus", type=int, help="CPUs of the guest")
-    parser.add_argument("--repeat", action="store_true", help="with --sim: run a load twice and compare every figure")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, touch nothing")
-    parser.add_argument("--report", type=Path, help="where the report goes (below build/: bench, sim or native)")
+    parser.add_argument("--report", type=Path, help="where the report goes (below build/: bench or native)")
     options = parser.parse_args(arguments)
-    check_flags(options, "sim", "native", "quick")
+    check_flags(options, "native")
     options.drive = drives.parse(options.drive) if options.drive else None
     check_pairs(options.pairs)
     _check_amounts(options)
-    if options.sim and options.native:
-        raise Failure("SIM=1 and NATIVE=1 exclude each other; give only one of them", 2)
-    if not options.sim and (options.quick or options.repeat):
-        raise Failure("QUICK=1 and --repeat are for the simulation; add SIM=1 or --sim", 2)
-    if options.quick and options.only:
-        raise Failure("QUICK=1 selects the loads itself; omit QUICK=1 or --only", 2)
     return options
 
 
-def check_pairs(pairs: int | None) -> None:
+def check_pairs(pairs: int) -> None:
     """A number of pairs has to be one."""
-    if pairs is not None and pairs < 1:
+    if pairs < 1:
         raise Failure("--pairs has to be at least 1; give 3 or more for a useful interval", 2)
 
 
@@ -86,16 +77,6 @@ class Bench:
     def seconds(self) -> float:
         """How long one pair of boots may take."""
         return len(self.compared) * self.vm.seconds(self.loads)
-
-    @property
-    def exact(self) -> bool:
-        """Does one boot say all, so that there is nothing to repeat?"""
-        return self.vm.counted and self.pairs == 1
-
-    @property
-    def compare(self) -> summary.RatioOf:
-        """How two series of figures are compared."""
-        return stats.counted if self.exact else stats.paired
 
     def ordered(self) -> list[results.Measurement]:
         """The measurements in the order of the catalogue and of the variants."""
@@ -164,28 +145,20 @@ class Bench:
 def plan(options: argparse.Namespace) -> Bench:
     """What the command line asks for."""
     compared = contenders.parse(options.variants)
-    vm: boots.Machine = boots.Machine()
-    only = options.only
-    if options.sim:
-        vm = sim.Simulated()
-        only = sim.QUICK if options.quick else only or (sim.REPEATED if options.repeat else ())
-    elif options.native:
-        vm = native.Native()
+    vm = native.Native() if options.native else boots.Machine()
     if options.cpus:
         vm = replace(vm, cpus=options.cpus)
-    loads = vm.select(catalogue.matrix(only), options.drive)
+    loads = vm.select(catalogue.matrix(options.only), options.drive)
     if options.mem:
         loads = [replace(load, mem=options.mem) for load in loads]
-    return Bench(vm, loads, compared, options.pairs or vm.pairs)
+    return Bench(vm, loads, compared, options.pairs)
 
 
 def announce(bench: Bench) -> None:
     """What will run, and how long it will take."""
     minutes = round(bench.pairs * bench.seconds() / 60)
     names = ", ".join(contenders.title(variant.name) for variant in bench.compared)
-    pairs = f"{table.many('pair', bench.pairs)} of boots"
-    length = "counted in instructions, one boot each" if bench.exact else pairs
-    what = f"{table.many('load', len(bench.loads))} on {names}: {length}"
+    what = f"{table.many('load', len(bench.loads))} on {names}: {table.many('pair', bench.pairs)} of boots"
     print(f"{what}, about {table.many('minute', max(1, minutes))}", file=sys.stderr, flush=True)
 
 
@@ -198,11 +171,6 @@ def main(arguments: list[str]) -> int:
     if options.dry_run:
         for load in bench.loads:
             print(f"{load.name}, {load.drive}: {load.scenario.title}, {load.moved / 1e6:.0f} MB")
-        return 0
-    if options.repeat:
-        bench.vm.ensure()
-        with steps.only_one("bench"):
-            sim.repeat(bench.vm, bench.loads, bench.compared)
         return 0
     command = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
     return carry_out(bench, options.report or paths.BUILD / bench.vm.report, command)
@@ -225,27 +193,23 @@ def carry_out(bench: Bench, folder: Path, command: str) -> int:
 def tables_of(
     groups: Sequence[summary.Group],
     beside: Sequence[summary.Group],
-    counted: bool = False,
     of_server: Sequence[summary.Group] = (),
 ) -> list[table.Table]:
     """The tables of a report, with the columns that there are figures for."""
-    more = (summary.WORK,) if counted else ()
     about = [
-        table.Beside("DONTCACHE beside buffered", beside, (*summary.BESIDE, *more)),
+        table.Beside("DONTCACHE beside buffered", beside, summary.BESIDE),
         table.Beside("A server that reads and writes directly beside buffered", of_server, summary.BESIDE),
         table.Table("What the loads did", groups, summary.SHORT),
-        table.Table("What they cost", groups, (*more, *summary.COSTS)),
+        table.Table("What they cost", groups, summary.COSTS),
     ]
     tables = [replace(one, metrics=[m for m in one.metrics if _there(one.groups, m)]) for one in about]
     return [one for one in tables if one.rows()]
 
 
-def direct_servers(
-    measurements: Sequence[results.Measurement], compare: summary.RatioOf = stats.paired
-) -> list[summary.Group]:
+def direct_servers(measurements: Sequence[results.Measurement]) -> list[summary.Group]:
     """Servers that read and write directly, beside buffered: elsewhere it is the load that does, as a scale."""
     served = [m for m in measurements if m.place == catalogue.NFS]
-    return summary.beside(served, compare=compare, mode=catalogue.SCALE)
+    return summary.beside(served, mode=catalogue.SCALE)
 
 
 def _there(groups: Sequence[summary.Group], metric: summary.Metric) -> bool:
@@ -263,11 +227,8 @@ def finish(bench: Bench, folder: Path, fio: str, command: str, begin: float) -> 
     setup["command"] = command
     setup["seconds"] = round(time.monotonic() - begin)
     measurements = bench.ordered()
-    costs = (summary.WORK, *summary.COSTS) if bench.vm.counted else summary.COSTS
-    groups = summary.summarize(measurements, (*summary.SHORT, *costs), bench.compare)
-    more = (summary.WORK,) if bench.vm.counted else ()
-    beside = summary.beside(measurements, (*summary.BESIDE, *more), bench.compare)
-    tables = tables_of(groups, beside, bench.vm.counted, direct_servers(measurements, bench.compare))
+    groups, beside = summary.summarize(measurements, summary.FULL), summary.beside(measurements)
+    tables = tables_of(groups, beside, direct_servers(measurements))
     told = report.Report(setup, known, measurements, groups, beside, tables, bench.notes(known), bench.vm.words)
     report.show(told)
     report.write(folder, told)

@@ -345,7 +345,7 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     shown = bench.shown()
     groups = summary.summarize(shown, summary.FULL)
     beside = summary.beside(bench.ordered())
-    tables = tables_of(groups, beside, of_server=direct_servers(bench.ordered()))
+    tables = tables_of(groups, beside, direct_servers(bench.ordered()))
     told = report.Report(
         setup, known, shown, groups, beside, tables, bench.notes(), Words()
     )

@@ -58,8 +58,6 @@ def _bench(*loads: str, more: str, on: str = "") -> str:
     return " ".join(filter(None, ["make bench", on, f"ARGS='{only} {more}'"]))
 
 
-_SIMULATED = ("small-*", "sequential", "random", "writers-32")
-
 _NATIVE = ("small-*", "sequential", "memory", "random", "append", "tree", "writers-32")
 
 _WRITTEN = "/xfs/[bd][uo]*"
@@ -98,12 +96,6 @@ LOAD = (
         (BESIDE, "A server that reads and writes directly beside buffered", "What the loads did"),
         "emulated drive",
         {"sequential": "an NFS server, files larger than memory, in a row"},
-    ),
-    Part(
-        "Counted in instructions",
-        paths.BUILD / "sim",
-        _bench(*(load + _WRITTEN for load in _SIMULATED), on="SIM=1", more="--cpus 1"),
-        (BESIDE, "What they cost"),
     ),
 )
 
@@ -336,7 +328,7 @@ def readme_rows(page: str) -> list[Row]:
 
 def readme_part(page: str) -> str:
     """What stands between the marks of the README."""
-    revisions = dict.fromkeys(said for part in LOAD if part.loads for said in REVISION.findall(_section(page, part)))
+    revisions = dict.fromkeys(said for part in LOAD for said in REVISION.findall(_section(page, part)))
     rows = [[row.load, row.machine, row.c, row.rust] for row in readme_rows(page)]
     said = f"Bandwidth of DONTCACHE / of buffered writes, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
     ruler = "| load | machine | C | Rust |\n| --- | --- | ---: | ---: |"

@@ -328,9 +328,9 @@ def _ratios(drawing: Drawing) -> Figure:
 def _interval(axes: Axes, place: float, one: Compared, colour: str, dull: str) -> None:
     """Filled where it stands out among all comparisons of its kind, dull where it shows nothing at all."""
     ratio = one.ratio
-    colour = colour if ratio.shown or ratio.exact else dull
+    colour = colour if ratio.shown else dull
     axes.plot([ratio.low, ratio.high], [place, place], "-", color=colour, linewidth=1.6)
-    face = colour if one.outstanding or ratio.exact else "white"
+    face = colour if one.outstanding else "white"
     axes.plot([ratio.estimate], [place], "o", color=colour, markerfacecolor=face, markersize=4.5)
 
 

@@ -39,22 +39,15 @@ class Comparison:
     @property
     def shown(self) -> bool:
         """Does the interval exclude that there is none? What has no interval shows nothing."""
-        return not self.exact and not self.low <= self.same <= self.high
+        return not self.low <= self.same <= self.high
 
     @property
     def known(self) -> bool:
         """Is there an interval at all?"""
         return not math.isinf(self.high)
 
-    @property
-    def exact(self) -> bool:
-        """Counted: another boot gives the same digits."""
-        return self.pairs == 1 and self.low == self.high
-
     def verdict(self, name: str = "Rust") -> str:
         """In words, without a judgement on which direction is the better one."""
-        if self.exact:
-            return "counted"
         if not self.shown:
             return NO_DIFFERENCE
         return f"{name} {'higher' if self.estimate > self.same else 'lower'}"
@@ -66,8 +59,6 @@ class Ratio(Comparison):
     def __str__(self) -> str:
         if not self.known:
             return f"{self.estimate:.2f} (one pair)"
-        if self.exact:
-            return f"{self.estimate:.3f}"
         digits = 3 if self.high - self.low < FINE else 2
         return f"{self.estimate:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
 
@@ -80,8 +71,6 @@ class Difference(Comparison):
     def __str__(self) -> str:
         if not self.known:
             return f"{self.estimate:+.3g} (one pair)"
-        if self.exact:
-            return f"{self.estimate:+.3g}"
         return f"{self.estimate:+.3g} ({self.low:+.3g} to {self.high:+.3g})"
 
 
@@ -99,14 +88,6 @@ def geometric_mean(values: Sequence[float]) -> float:
 def arithmetic_mean(values: Sequence[float]) -> float:
     """The mean to which differences belong."""
     return math.fsum(values) / len(values)
-
-
-def counted(base: Sequence[float], other: Sequence[float], differences: bool = False) -> Comparison:
-    """other against base where both were counted."""
-    (a,), (b,) = base, other
-    if min(a, b) > 0 and not differences:
-        return Ratio(b / a, b / a, b / a, 1)
-    return Difference(b - a, b - a, b - a, 1)
 
 
 def paired(base: Sequence[float], other: Sequence[float], differences: bool = False) -> Comparison:

@@ -47,12 +47,6 @@ def _mib(count: int) -> float:
     return count / 2**20
 
 
-RatioOf = Callable[[Sequence[float], Sequence[float], bool], stats.Comparison]
-"""How the first variant's figures and another one's are compared, pair by pair; by differences if that is said."""
-
-NEAR = 0.01
-"""What counts as about the same where ratios are exact."""
-
 MAIN = "mb_per_s"
 """The figure of the headline."""
 
@@ -100,15 +94,6 @@ COSTS = (
 """What a load cost: the second table."""
 
 
-def _work(boot: Measurement) -> float | None:
-    if "worker_seconds" not in boot.used:
-        return None
-    return 1e6 * (boot.used["load_seconds"] + boot.used["worker_seconds"]) / _mib(boot.moved)
-
-
-WORK = Metric("work", "work", "1000/MiB", _work)
-"""Where a nanosecond is an instruction: those of the load and of the kernel's workers until all is durable."""
-
 BESIDE = (DURABLE, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEAK_DIRTY)
 """What decides whether somebody uses DONTCACHE: the table of it beside buffered."""
 
@@ -151,11 +136,7 @@ class Group:
         return self.scenario, self.place, self.mode
 
 
-def summarize(
-    measurements: Sequence[Measurement],
-    metrics: Sequence[Metric] = SHORT,
-    compare: RatioOf = stats.paired,
-) -> list[Group]:
+def summarize(measurements: Sequence[Measurement], metrics: Sequence[Metric] = SHORT) -> list[Group]:
     """Group by place, scenario and mode, in the order in which they come.
 
     Where not all boots came through, figures and ratios are those of the pairs that are whole.
@@ -170,34 +151,29 @@ def summarize(
             for mode in modes:
                 chosen = [m for m in measurements if (m.place, m.scenario, m.mode) == (place, scenario, mode)]
                 if chosen:
-                    groups.append(_group(chosen, variants, metrics, compare))
+                    groups.append(_group(chosen, variants, metrics))
     return groups
 
 
 def beside(
-    measurements: Sequence[Measurement],
-    metrics: Sequence[Metric] = BESIDE,
-    compare: RatioOf = stats.paired,
-    mode: str = DONTCACHE,
+    measurements: Sequence[Measurement], metrics: Sequence[Metric] = BESIDE, mode: str = DONTCACHE
 ) -> list[Group]:
     """A mode beside buffered, in the same boots: the modes take the variants' place, and the variants theirs."""
     modes = (BUFFERED, mode)
     chosen = [replace(m, variant=m.mode, mode=m.variant) for mode in modes for m in measurements if m.mode == mode]
     keys = [{(m.scenario, m.place, m.mode) for m in chosen if m.variant == mode} for mode in modes]
-    return summarize([m for m in chosen if (m.scenario, m.place, m.mode) in keys[0] & keys[1]], metrics, compare)
+    return summarize([m for m in chosen if (m.scenario, m.place, m.mode) in keys[0] & keys[1]], metrics)
 
 
-def _group(
-    chosen: Sequence[Measurement], variants: tuple[str, ...], metrics: Sequence[Metric], compare: RatioOf
-) -> Group:
+def _group(chosen: Sequence[Measurement], variants: tuple[str, ...], metrics: Sequence[Metric]) -> Group:
     one = chosen[0]
     by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
-    cells = [_cell(metric, by_variant, compare) for metric in metrics if one.first or not metric.of_step]
+    cells = [_cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step]
     pairs = len(set.intersection(*(set(boots) for boots in by_variant.values())))
     return Group(one.scenario, one.mode, one.place, one.drive, variants, pairs, cells)
 
 
-def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]], compare: RatioOf) -> Cell:
+def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell:
     figures: dict[str, dict[int, float]] = {}
     for variant, boots in by_variant.items():
         found = {pair: metric.of_boot(m) for pair, m in boots.items()}
@@ -214,7 +190,7 @@ def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]], compare
     mean = stats.arithmetic_mean if zero else stats.geometric_mean
     base = next(iter(by_variant))
     others = [variant for variant in series if variant != base and base in series and whole]
-    ratios = {variant: compare(series[base], series[variant], zero) for variant in others}
+    ratios = {variant: stats.paired(series[base], series[variant], zero) for variant in others}
     return Cell(metric, {v: mean(values) for v, values in series.items()}, series, ratios)
 
 
@@ -231,7 +207,7 @@ class Compared:
 
 
 def comparisons(groups: Sequence[Group]) -> list[Compared]:
-    """All comparisons that have an interval, or need none; each family of them is corrected for its number."""
+    """All comparisons that have an interval; each family of them is corrected for its number."""
     found = []
     for base, variant in dict.fromkeys((group.variants[0], v) for group in groups for v in group.variants[1:]):
         family = [
@@ -257,13 +233,6 @@ def verdicts(groups: Sequence[Group], of: str = "boots") -> list[str]:
 
 def _verdicts(compared: Sequence[Compared], base: str, variant: str, of: str) -> list[str]:
     name = f"{title(variant)}/{title(base)}"
-    if compared and all(one.ratio.exact for one in compared):
-        near = sum(abs(one.ratio.estimate - one.ratio.same) <= NEAR for one in compared)
-        return [
-            f"{name}, counted, not timed: another boot gives the same digits, so a ratio has no interval."
-            f" {near} of {len(compared)} are within {100 * NEAR:.0f} % of 1. How far the others depend on the moment"
-            " at which a load begins is seen with --pairs."
-        ]
     if not compared:
         return [f"{name}: one pair of {of} shows no difference and no equality: take more pairs."]
     out = [one for one in compared if one.outstanding]

@@ -57,14 +57,6 @@ def file(name: str, content: bytes | Path, mode: int = 0o644) -> Entry:
     return Entry(name, stat.S_IFREG | mode, content)
 
 
-def tree(top: Path, within: str) -> list[Entry]:
-    """A folder of scripts with what is in it, by its own name in another folder."""
-    scripts = sorted(path for path in top.rglob("*") if path.is_dir() or path.suffix == ".py")
-    names = [(f"{within}/{path.relative_to(top.parent)}", path) for path in scripts if path.name != "__pycache__"]
-    found = [folder(name) if path.is_dir() else file(name, path) for name, path in names]
-    return [folder(f"{within}/{top.name}"), *found]
-
-
 def write_tar(entries: Iterable[Entry], output: IO[bytes]) -> None:
     """Write the entries as a tar stream."""
     with tarfile.open(fileobj=output, mode="w|", format=tarfile.GNU_FORMAT) as tar:

@@ -285,9 +285,7 @@ def write_initramfs(
             while chunk := base.read(1 << 24):
                 output.write(chunk)
     entries = [archive.file("init", init(arch), 0o755)]
-    for program in programs:
-        alone = archive.file(f"{SHARE}/{program.name}", program, 0o755)
-        entries += archive.tree(program, SHARE) if program.is_dir() else [alone]
+    entries += [archive.file(f"{SHARE}/{program.name}", program, 0o755) for program in programs]
     entries += [archive.file("command", b"".join(os.fsencode(word) + b"\0" for word in command))]
     variables = sorted(f"{name}={value}" for name, value in environment.items())
     entries += [archive.file("environment", b"".join(os.fsencode(line) + b"\0" for line in variables))]

@@ -61,7 +61,7 @@ class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
     The kernel is build/bzImage unless another one is named, with the command that makes it.
-    Programs are static ones, or folders of scripts, which the guest of --icount has in its top folder.
+    Programs are static ones, which the guest of --icount has in its top folder.
     Devices are arguments of QEMU for more of them.
     """
 

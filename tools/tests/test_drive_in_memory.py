@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The drive that the driver of the benchmark makes in the memory of the guest."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
+
+from bench import drive  # noqa: E402
+from bench import kernel as files  # noqa: E402
+
+
+def test_a_kernel_without_null_blk_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(drive, "FOLDER", str(tmp_path / "nullb"))
+    with pytest.raises(files.Refused, match="null_blk makes no drive"):
+        drive.make(512, 20000)
+
+
+def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(drive, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(drive, "write", lambda path, text: written.append(f"{Path(path).name}={text}"))
+    monkeypatch.setattr(drive, "NAME", "no-such-device/at-all")
+    (tmp_path / "no-such-device").mkdir()
+    with pytest.raises(files.Refused, match="the drive cannot be filled"):
+        drive.make(512, 20000, depth=1, kilobytes=128)
+    assert written[-1] == "power=1" and {"memory_backed=1", "irqmode=2", "completion_nsec=20000"} < set(written)
+    # So many requests at a time, of so many KiB: 256 sectors.
+    assert {"hw_queue_depth=1", "max_sectors=256"} < set(written)
+
+
+def test_the_limit_of_dirty_pages_is_set_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(drive, "read", lambda path: "20")
+    monkeypatch.setattr(drive, "write", lambda path, text: written.append(text))
+    drive.forget_memory()
+    assert written == ["21", "20"]
