@@ -464,13 +464,6 @@ def without_core(monkeypatch: pytest.MonkeyPatch, guests: Guests, number: int) -
     monkeypatch.setattr(emulated, "run", run)
 
 
-def test_a_kernel_without_a_core_is_told_in_a_line(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_core(monkeypatch, guests, 1)
-    with pytest.raises(Failure, match="^the kernel has no writeback core$"):
-        guests.bench("--only", "competing/xfs", "--pairs", "2")
-    assert len(guests.booted) == 1
-
-
 def test_a_kernel_without_a_core_ends_it_and_what_was_finished_is_kept(
     guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,12 +144,6 @@ def test_a_whole_benchmark(natives: Natives, capsys: pytest.CaptureFixture[str])
     assert "Rust/C over 2 pairs of boots" in capsys.readouterr().out
 
 
-def test_as_many_pairs_as_a_benchmark_has_and_as_many_cpus_as_are_asked_for(natives: Natives) -> None:
-    assert natives.bench("--native", "--only", "depth-1/device/dontcache", "--cpus", "4", "--mem", "512M") == 0
-    assert len(natives.asked) == 2 * 10
-    assert {(options.cpus, options.mem) for options in natives.asked} == {(4, f"{512 + 512 + 32}M")}
-
-
 def test_it_goes_on_where_it_was_as_long_as_its_kernel_is_the_same(natives: Natives) -> None:
     arguments = ("--native", "--only", "depth-1/device", "--pairs", "2")
     natives.interrupted = 3

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bench_samples import FOLDER, LOADS
-from rust_writeback.bench import boots, catalogue, drives, jobs, native, results
+from rust_writeback.bench import boots, catalogue, drives, jobs, native
 from rust_writeback.errors import Failure
 from rust_writeback.vm.options import amount
 
@@ -110,46 +108,6 @@ def test_only_takes_scenarios_places_and_modes(patterns: list[str], names: list[
 def test_only_that_matches_nothing_is_told() -> None:
     with pytest.raises(Failure, match="--only fast matches nothing; names are like sequential/xfs/buffered"):
         catalogue.matrix(["fast"], FOLDER)
-
-
-def test_what_make_run_runs_is_in_the_catalogue() -> None:
-    chosen = catalogue.matrix(catalogue.SHORT, FOLDER)
-    assert {load.scenario.name for load in chosen} == {"small-4k", "append", "paced", "random"}
-    assert {(load.place, load.drive, load.mem) for load in chosen} == {("xfs", drives.CLOUD, catalogue.ENOUGH)}
-    assert [load.mode for load in chosen] == ["buffered"] * 4 + ["dontcache"] * 4
-
-
-def named(loads: list[catalogue.Load]) -> list[str]:
-    return [load.name for load in loads]
-
-
-def test_which_mode_is_first_alternates_from_pair_to_pair() -> None:
-    loads = catalogue.matrix(["random/xfs", "small-4k/xfs"], FOLDER)
-    odd, even = catalogue.in_turn(loads, 1), catalogue.in_turn(loads, 2)
-    assert [load.mode for load in odd] == ["buffered"] * 2 + ["dontcache"] * 2 + ["direct"]
-    assert [load.mode for load in even] == ["direct"] + ["dontcache"] * 2 + ["buffered"] * 2
-    assert named(catalogue.in_turn(loads, 3)) == named(odd) and named(catalogue.in_turn(loads, 10)) == named(even)
-    assert sorted(named(odd)) == sorted(named(even)) == sorted(named(loads))
-
-
-@pytest.mark.parametrize("pair", [1, 2])
-def test_within_a_mode_the_order_stays_for_the_sake_of_a_kept_file(pair: int) -> None:
-    loads = [replace(load, drive=drives.FAST) for load in catalogue.matrix(["random/xfs", "sequential/xfs"], FOLDER)]
-    planned = results.plan(catalogue.in_turn(loads, pair))
-    assert [(step.load.scenario.name, step.keep) for step in planned] == [("sequential", True), ("random", False)] * 3
-    assert [one.load.mode == two.load.mode for one, two in zip(planned[::2], planned[1::2], strict=True)] == [True] * 3
-
-
-def test_a_boot_shares_place_drive_and_memory() -> None:
-    machine, loads = boots.Machine(), list(LOADS.values())
-    shared = machine.share_out(loads)
-    rigs = [{(load.place, load.drive, load.mem) for load in together} for together in shared]
-    assert all(len(rig) == 1 for rig in rigs)
-    assert len({rig for (rig,) in rigs}) == len(shared)
-    assert sorted(named([load for together in shared for load in together])) == sorted(LOADS)
-    # The files for reads stay from load to load.
-    reads = next(together for together in shared if together[0].name == "sequential-read/xfs/buffered")
-    assert [step.keep for step in results.plan(reads)[:2]] == [True, False]
 
 
 def test_a_drive_that_is_asked_for_is_that_of_all_loads() -> None:

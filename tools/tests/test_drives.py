@@ -6,24 +6,11 @@ from __future__ import annotations
 import pytest
 from rust_writeback.bench import drives
 from rust_writeback.errors import Failure
-from rust_writeback.vm.options import NvmeOptions
 
 
-def test_profiles_go_by_their_names() -> None:
-    assert set(drives.PROFILES) == {"cloud", "stream", "fast"}
-    for name, drive in drives.PROFILES.items():
-        assert drives.parse(name) is drive and drive.name == name
-
-
-def test_what_limits_a_profile() -> None:
-    cloud, stream, fast = drives.CLOUD, drives.STREAM, drives.FAST
-    assert (cloud.bps, cloud.iops, cloud.in_memory) == ("125M", "3000", False)
-    assert (stream.bps, stream.iops, stream.in_memory) == ("112M", None, False)
-    assert (fast.bps, fast.iops, fast.in_memory) == (None, None, True)
-    # One request at a time, which takes its share of a second whatever its size.
+def test_a_request_of_the_cloud_in_memory_takes_its_share_of_a_second() -> None:
     slow = drives.CLOUD_IN_MEMORY
-    assert slow.in_memory and slow.depth == 1
-    assert 1e9 / slow.latency_ns == pytest.approx(float(slow.iops or 0), rel=0.001)
+    assert slow.depth == 1 and 1e9 / slow.latency_ns == pytest.approx(float(slow.iops or 0), rel=0.001)
 
 
 @pytest.mark.parametrize(
@@ -38,24 +25,15 @@ def test_what_limits_a_profile() -> None:
 def test_limits_of_an_emulated_drive(text: str, bps: str | None, iops: str | None) -> None:
     drive = drives.parse(text)
     assert (drive.name, drive.bps, drive.iops, drive.in_memory) == (text, bps, iops, False)
-    NvmeOptions(bps=drive.bps, iops=drive.iops)
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("floppy", "floppy"),
-        ("Cloud", "Cloud"),
         ("cloud,bps=1G", "cloud"),
-        ("bps=lots", "bps=lots"),
         ("bps=1G,iops=0", "iops=0"),
-        ("iops=-3", "iops=-3"),
-        ("bps", "bps"),
-        ("bps=1G,iops=", "iops="),
         ("bps=1G,bps=2G", "bps=2G"),
         ("bps=1G,", ""),
-        ("latency=3", "latency=3"),
-        ("bps=1G iops=600", "bps=1G iops=600"),
     ],
 )
 def test_a_drive_that_is_none_is_told_in_a_line(text: str, wrong: str) -> None:
@@ -75,12 +53,9 @@ def test_a_drive_that_is_none_is_told_in_a_line(text: str, wrong: str) -> None:
         (drives.CLOUD_IN_MEMORY, "cloud (3000 requests/s, 128 KiB a request)"),
         (drives.Drive("target"), "target"),
         (drives.parse("iops=600"), "iops=600 (600 requests/s)"),
+        (drives.parse("bps=50m"), "bps=50m (50MiB/s)"),
+        (drives.parse("bps=4096"), "bps=4096 (4096B/s)"),
     ],
 )
 def test_a_drive_says_what_limits_it(drive: drives.Drive, said: str) -> None:
     assert str(drive) == said
-
-
-@pytest.mark.parametrize(("bps", "said"), [("50m", "50MiB/s"), ("4096", "4096B/s")])
-def test_a_limit_has_its_unit(bps: str, said: str) -> None:
-    assert str(drives.parse(f"bps={bps}")).endswith(f"({said})")

@@ -39,11 +39,6 @@ def test_percentiles_of_several_jobs_are_those_of_fio(tmp_path: Path) -> None:
     assert min(merged) <= histogram.percentile(merged, 50) <= max(merged)
 
 
-def test_merging_adds_key_by_key() -> None:
-    merged = histogram.merge([{10: 1, 20: 2}, {20: 3, 30: 4}, {}])
-    assert dict(merged) == {10: 1, 20: 5, 30: 4}
-
-
 def test_merged_percentile_is_not_the_mean_of_percentiles() -> None:
     quick, slow = {10: 1000}, {1000: 10}
     merged = histogram.merge([quick, slow])

@@ -215,10 +215,6 @@ def test_a_load_of_one_mode_has_nothing_beside_it() -> None:
     assert {group.mode for group in summary.beside(only_c)} == {"c"}
 
 
-def test_nothing_half_written_is_left(folder: Path) -> None:
-    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
-
-
 def mixed(revisions: Sequence[str]) -> report.Report:
     """A report of boots of these revisions, each of a day of its own."""
     boots = [{"pair": n, "revision": one, "date": f"2026-01-0{9 - n}"} for n, one in enumerate(revisions, 1)]
@@ -474,10 +470,3 @@ def test_a_point_is_filled_where_the_words_say_that_it_stands_out(dots: list[tup
 )
 def test_numbers_have_the_digits_that_mean_something(value: float, text: str) -> None:
     assert table.number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"), [((1,), "1 pair"), ((3,), "3 pairs"), ((3, 10), "3 to 10 pairs"), ((2, 2), "2 pairs")]
-)
-def test_many(numbers: tuple[int, ...], text: str) -> None:
-    assert table.many("pair", *numbers) == text

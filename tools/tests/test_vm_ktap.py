@@ -112,21 +112,6 @@ def test_a_complaint_without_a_taint(boots: list[Boot]) -> None:
     assert counts.failed == 1 and "suspicious RCU" in counts.problems[0]
 
 
-def test_a_script_that_kills_the_guest_is_blamed_and_the_next_gets_a_new_one(boots: list[Boot]) -> None:
-    def dies(out: Callable[[bytes], None]) -> emulated.VmResult:
-        out(section("a", GOOD) + b"\0begin b\nKTAP version 1\n")
-        raise emulated.VmFailure("oops", "the guest oopsed", Path("/log"))
-
-    def lives(out: Callable[[bytes], None]) -> emulated.VmResult:
-        out(section("c", GOOD))
-        return result()
-
-    boots += [dies, lives]
-    counts = run("a", "b", "c")
-    assert (counts.passed, counts.failed, counts.skipped) == (2, 1, 2)
-    assert "b on rust: the guest oopsed" in counts.problems[0]
-
-
 def test_a_guest_that_dies_behind_a_script(boots: list[Boot]) -> None:
     def dies(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("a", GOOD))
@@ -149,14 +134,6 @@ def test_the_script_after_one_that_had_to_be_ended_gets_a_new_guest(boots: list[
     boots += [hangs, lives]
     counts = run("a", "b")
     assert (counts.passed, counts.failed) == (1, 1)
-
-
-def test_a_guest_that_never_starts_a_script(boots: list[Boot]) -> None:
-    def dies(_out: Callable[[bytes], None]) -> emulated.VmResult:
-        raise emulated.VmFailure("qemu", "QEMU failed", Path("/log"))
-
-    boots.append(dies)
-    assert run("a", "b").failed == 1
 
 
 def test_an_early_end_is_no_success(boots: list[Boot]) -> None:

@@ -40,10 +40,9 @@ def number(value: float) -> str:
     return f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
 
 
-def many(noun: str, *numbers: int) -> str:
-    """1 pair, 3 pairs, 3 to 10 pairs."""
-    told = " to ".join(dict.fromkeys(map(str, numbers)))
-    return f"{told} {noun}{'s' if told != '1' else ''}"
+def many(noun: str, number: int) -> str:
+    """1 pair, 3 pairs."""
+    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _about(group: Group) -> dict[str, str]:
