@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from types import TracebackType
@@ -40,6 +41,11 @@ class Bar:
     def advance(self, amount: float = 1) -> None:
         """So much more is done."""
         self.update(self.done + amount)
+
+    def count_built(self, line: str) -> None:
+        """One more is done with each line of a kernel's build that names what is made, like "  CC  fs/buffer.o"."""
+        if re.match(r"  [A-Z]", line):
+            self.advance()
 
     def update(self, done: float) -> None:
         """So much is done in all."""

@@ -114,16 +114,6 @@ def test_holms_method_by_hand(p: list[float], out: list[bool]) -> None:
     assert stats.outstanding([of_p(one) for one in p]) == out
 
 
-def test_means() -> None:
-    assert stats.geometric_mean([1, 4]) == pytest.approx(2)
-    assert stats.geometric_mean([0, 4]) == 0
-    with pytest.raises(ValueError, match="no values"):
-        stats.geometric_mean([])
-    with pytest.raises(ValueError, match="negative"):
-        stats.geometric_mean([-1])
-    assert stats.arithmetic_mean([0, 4, 5]) == 3
-
-
 def test_a_narrow_interval_is_told_with_a_digit_more() -> None:
     assert str(stats.Ratio(1.0104, 1.0088, 1.012, 3)) == "1.010 (1.009-1.012)"
     assert str(stats.Ratio(1.0, 0.985, 1.015, 3)) == "1.00 (0.98-1.01)"

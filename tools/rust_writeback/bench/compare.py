@@ -17,7 +17,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..errors import Failure, Parser, run_main
+from ..errors import Failure, Parser
 from . import report, stats, summary, table
 from .catalogue import COMPARED
 from .contenders import title
@@ -136,7 +136,3 @@ def main(arguments: list[str]) -> int:
         print(f"not alike: {line}")
     print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import paths, steps
-from ..errors import Failure, Parser, check_flags, run_main
+from ..errors import Failure, Parser, check_flags
 from ..progress import Bar
 from ..vm import images, machine
 from . import boots, catalogue, contenders, jobs, journal, report, results, summary, table, target
@@ -354,7 +354,3 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
     print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
     return 1 if bench.problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

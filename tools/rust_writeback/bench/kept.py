@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 import subprocess
-import sys
 import tarfile
 import tempfile
 import tomllib
@@ -24,7 +23,7 @@ from typing import Any
 
 from .. import paths
 from ..check import lines
-from ..errors import Failure, Parser, run_main
+from ..errors import Failure, Parser
 from ..steps import write_whole
 from . import micro, overwrite, plots, price_page
 
@@ -390,7 +389,3 @@ def main(arguments: list[str]) -> int:
         write_whole(README, with_part(README.read_text(), page))
         print("tools/results/beside.svg\nREADME.md")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -23,7 +23,7 @@ from .. import arch, paths
 from ..arch import ARM64, X86
 from ..build import kernel
 from ..build.variants import MEASURED, Variant, of_arch
-from ..errors import Failure, Parser, run_main
+from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..vm import emulated, machine
 from . import boots, overwrite
@@ -294,7 +294,3 @@ def main(arguments: list[str]) -> int:
     write_whole(options.report / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
     judge(figures, overwrites, rounds["rust"], look, files, dearer)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

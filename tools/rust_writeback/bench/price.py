@@ -31,7 +31,7 @@ from rich.table import Table
 from .. import paths, steps
 from ..build import kernel
 from ..build.variants import MEASURED
-from ..errors import Failure, Parser, run_main
+from ..errors import Failure, Parser
 from ..progress import Bar
 from ..run import must
 from ..vm import emulated, images, machine
@@ -474,7 +474,3 @@ def main(arguments: list[str]) -> int:
     if wrong := judge(found):
         raise Failure(f"Rust costs more instructions than the limits allow: {', '.join(wrong)}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

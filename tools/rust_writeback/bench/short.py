@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from .. import paths
-from ..errors import Parser, run_main
+from ..errors import Parser
 from ..vm import machine
 from . import boots, catalogue, contenders, full
 
@@ -33,7 +32,3 @@ def main(arguments: list[str]) -> int:
     full.announce(bench)
     command = " ".join(["make run" if not arguments else "python3 -m rust_writeback run", *arguments])
     return full.carry_out(bench, paths.BUILD / "report", command)
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

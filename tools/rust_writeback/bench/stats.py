@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from scipy import stats  # type: ignore[import-untyped]
 
@@ -74,22 +75,6 @@ class Difference(Comparison):
         return f"{self.estimate:+.3g} ({self.low:+.3g} to {self.high:+.3g})"
 
 
-def geometric_mean(values: Sequence[float]) -> float:
-    """The mean to which ratios belong; zero when one of them is zero."""
-    if not values:
-        raise ValueError("no values")
-    if min(values) < 0:
-        raise ValueError("a negative value has no logarithm")
-    if min(values) == 0:
-        return 0.0
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
-
-
-def arithmetic_mean(values: Sequence[float]) -> float:
-    """The mean to which differences belong."""
-    return math.fsum(values) / len(values)
-
-
 def paired(base: Sequence[float], other: Sequence[float], differences: bool = False) -> Comparison:
     """other/base, pair by pair, with a t-interval on the logarithms; differences if asked for or a value is zero.
 
@@ -111,7 +96,7 @@ def _exp(value: float) -> float:
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The mean, half the width of its t-interval, and how often chance would take it as far from zero."""
-    middle, count = arithmetic_mean(values), len(values)
+    middle, count = fmean(values), len(values)
     if count == 1:
         return middle, math.inf, 1.0
     error = math.sqrt(math.fsum((x - middle) ** 2 for x in values) / (count - 1) / count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean, geometric_mean
 
 from . import stats
 from .catalogue import COMPARED
@@ -187,7 +188,7 @@ def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell
         return Cell(metric, {v: max(values) for v, values in series.items()}, series, {})
     # A ratio is one of the means beside it. Where one variant has a zero, all are of the other kind.
     zero = min(map(min, series.values())) == 0
-    mean = stats.arithmetic_mean if zero else stats.geometric_mean
+    mean = fmean if zero else geometric_mean
     base = next(iter(by_variant))
     others = [variant for variant in series if variant != base and base in series and whole]
     ratios = {variant: stats.paired(series[base], series[variant], zero) for variant in others}

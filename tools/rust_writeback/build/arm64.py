@@ -62,14 +62,9 @@ def compile_for(pages: str, tree: str) -> None:
         config.check(asked, config.parse((out / ".config").read_text()))
         wanted = objects([path.read_text() for path in wiring.patches()])
         with Bar(f"compiling for {name}", WHOLE_BUILD if fresh else None) as bar:
-
-            def count(line: str) -> None:
-                if re.match(r"  [A-Z]", line):
-                    bar.advance()
-
             log = paths.LOG / f"arm64-{pages}.log"
             command = kernel.make("prepare", *wanted, out=out, arch=ARM64, warnings=kernel.STRICT)
-            must(command, log, f"the build for {name}", environment, count)
+            must(command, log, f"the build for {name}", environment, bar.count_built)
         steps.write_whole(out / "done", "\n".join(wanted))
 
     steps.step(f"arm64-{pages}", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / "done"], build)

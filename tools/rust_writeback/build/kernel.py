@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -115,14 +114,9 @@ def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
         title = f"building the kernel {variant.suffix.removeprefix('-')}".strip()
         log = paths.LOG / f"kernel{variant.suffix}.log"
         with Bar(title, WHOLE_BUILD if fresh else None) as bar:
-
-            def count(line: str) -> None:
-                if re.match(r"  [A-Z]", line):
-                    bar.advance()
-
             target = make(variant.arch.image, out=variant.out, flags=variant.flags, arch=variant.arch)
             command = [*inside, *target]
-            must(command, log, "the kernel build", make_environment(), count)
+            must(command, log, "the kernel build", make_environment(), bar.count_built)
         image = variant.out / variant.arch.place
         steps.write_whole(variant.dot_config, dot_config.read_bytes())
         steps.write_whole(variant.image, image.read_bytes())

@@ -11,7 +11,6 @@ The emulator tests other page sizes, atomics and large folios.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -88,13 +87,8 @@ def build(platform: Platform) -> None:
     common = [f"ARCH={platform.arch}", f"O={platform.out}", *MAKE_OPTIONS]
     command = ["make", f"-j{os.cpu_count() or 1}", *common, platform.target]
     with Bar("building the KUnit kernel", platform.whole_build if fresh else None) as bar:
-
-        def count(line: str) -> None:
-            if re.match(r"  [A-Z]", line):
-                bar.advance()
-
         log = paths.LOG / f"kunit{platform.suffix}-build.log"
-        must(command, log, "the KUnit kernel's build", environment, count, cwd=paths.LINUX)
+        must(command, log, "the KUnit kernel's build", environment, bar.count_built, cwd=paths.LINUX)
 
 
 def run(platform: Platform = UML) -> guest_tests.Counts:

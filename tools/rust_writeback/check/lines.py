@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import sys
 import tomllib
 from pathlib import Path
 
 from .. import paths
-from ..errors import Failure, Parser, run_main
+from ..errors import Failure, Parser
 
 MECHANISMS = {
     "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|dropbehind_dirty",
@@ -108,7 +107,3 @@ def main(arguments: list[str]) -> int:
     print(f"| in all | {' | '.join(map(str, sums))} |")
     print(f"\nHooks in the kernel's own C: {hooks(paths.PROJECT)} lines.")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -27,7 +27,7 @@ from rich.table import Table
 from .. import paths, steps
 from ..build import kernel, overlay, wiring
 from ..build.variants import Variant
-from ..errors import Failure, Parser, run_main
+from ..errors import Failure, Parser
 from ..vm import emulated, machine
 from . import conformance, guest_tests
 from .conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
@@ -296,7 +296,3 @@ def main(arguments: list[str]) -> int:
     if boots.deaths:
         print(f"QEMU died in {boots.told()}")
     return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

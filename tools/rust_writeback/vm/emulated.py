@@ -14,7 +14,6 @@ import shutil
 import sys
 import tempfile
 import termios
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +33,6 @@ TAINT_DIE, TAINT_WARN = 1 << 7, 1 << 9
 TRIAL_SECONDS = 25.0
 BOOT_SECONDS, BEAT_SECONDS = 120.0, 120.0
 ICOUNT_FACTOR = 5
-LOGS_KEPT = 200
 
 TRIES = 3
 """How often what QEMU itself dies in is tried before it counts as a failure."""
@@ -185,7 +183,7 @@ def _boot(
     collected = {"stdout": bytearray(), "stderr": bytearray()}
     sinks = {"stdout": stdout or collected["stdout"].extend, "stderr": stderr or collected["stderr"].extend}
     factor = ICOUNT_FACTOR if options.icount else 1
-    log = _new_log()
+    log = console.new_log("vm")
     with contextlib.ExitStack() as stack:
         qemus = stack.enter_context(
             machine.Guest(sinks, limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor)
@@ -267,18 +265,6 @@ def _drive(options: NvmeOptions) -> Iterator[int]:
     with tempfile.TemporaryFile(dir=paths.BUILD) as file:
         file.truncate(amount(options.size))
         yield file.fileno()
-
-
-def _new_log() -> Path:
-    """A fresh console log; the oldest of too many go."""
-    paths.LOG.mkdir(parents=True, exist_ok=True)
-    for old in sorted(paths.LOG.glob("vm-*.log"))[:-LOGS_KEPT]:
-        old.unlink(missing_ok=True)
-    prefix = time.strftime("vm-%Y%m%d-%H%M%S-")
-    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".log", dir=paths.LOG)
-    os.close(descriptor)
-    os.chmod(name, 0o644)
-    return Path(name)
 
 
 def _terminal_size() -> dict[str, str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,12 +120,7 @@ def build(tree: str) -> None:
         steps.need_room(paths.CACHE, 1.0 if fresh else 0.1, "the compiler's cache")
         log = paths.LOG / "kernel-native.log"
         with Bar("building the native kernel", WHOLE_BUILD if fresh else None) as bar:
-
-            def count(line: str) -> None:
-                if re.match(r"  [A-Z]", line):
-                    bar.advance()
-
-            must(_make("linux"), log, "the native kernel's build", kernel.make_environment(), count)
+            must(_make("linux"), log, "the native kernel's build", kernel.make_environment(), bar.count_built)
         steps.write_whole(LINUX, (OUT / "linux").read_bytes())
         LINUX.chmod(0o755)
 
