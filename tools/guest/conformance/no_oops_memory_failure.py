@@ -36,7 +36,7 @@ def first_page(path: Path, write: Callable[[], None]) -> str:
         write()
         found = [line for line in lines() if re.search(rf"ino {inode} pfn=0x\w+ ofs=0 ", line)]
     tried(found, "a page that is added at the beginning of the file")
-    return re.findall(r"pfn=(0x\w+)", found[-1])[0]
+    return str(re.findall(r"pfn=(0x\w+)", found[-1])[0])
 
 
 def dirty(fd: int, path: Path, node: str) -> int:
