@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from ..build import series
-from ..build.kernel import COMPILER
+from ..build.kernel import COMPILER, QUIET
 from ..errors import Failure
 from ..paths import BUILD
 
@@ -27,7 +27,7 @@ OUT = BUILD / "unchanged"
 
 
 def make(*arguments: str) -> None:
-    command = ["make", "-s", "-C", str(TREE), f"O={OUT}", "LLVM=1", f"CC={COMPILER}", *arguments]
+    command = ["make", "-s", "-C", str(TREE), f"O={OUT}", "LLVM=1", f"CC={COMPILER}", QUIET, *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"{' '.join(arguments)} does not build: {done.stderr.strip()[-300:]}")
