@@ -43,8 +43,8 @@ fn ask_for_round(mapping: &AddressSpace) {
 /// Asks the flusher to write back dirty dropbehind pages after a `RWF_DONTCACHE` write to
 /// `mapping`: immediately if the threshold is reached, after a delay otherwise.
 ///
-/// Does nothing if `mapping` has no such page, or its inode has no wb: then it was never dirtied, for
-/// instance by direct writes only.
+/// Does nothing if `mapping` has no such page, or its inode has no wb: then it was never dirtied,
+/// for instance by direct writes only.
 ///
 /// # Safety
 ///
