@@ -70,12 +70,12 @@ def compile_for(pages: str, tree: str) -> None:
     steps.step(f"arm64-{pages}", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / "done"], build)
 
 
-def run(sizes: Sequence[str] = SIZES) -> Counts:
+def run() -> Counts:
     """Each size of pages is a case; what does not compile ends it."""
     counts = Counts()
     with steps.only_one("kernel"):
         tree = kernel.prepare()
-        for pages in sizes:
+        for pages in SIZES:
             compile_for(pages, tree)
             done: Path = paths.BUILD / f"arm64-{pages}" / "done"
             print(f"arm64, pages of {pages}: {len(done.read_text().splitlines())} objects and the kernel crate")

@@ -114,7 +114,6 @@ STAGES: list[Stage] = [
     ("lint", _lint),
     ("misuse that must not compile", lambda: of_verdicts("compile-fail", compile_fail.run())),
     ("hooks that must leave no trace", lambda: of_verdicts("unchanged", unchanged.run())),
-    ("objects for arm64", lambda: arm64.run(arm64.SIZES[-1:])),
     ("KUnit", kunit.run),
     ("guest tests", lambda: guest_tests.run(cores=("rust",))),
     ("guest tests on the C core", lambda: guest_tests.run(REFERENCE, ("c",))),
@@ -141,6 +140,7 @@ CHECK = ("tests of the pure core", "kernel", "lint", "misuse that must not compi
 def nightly() -> list[Stage]:
     """What CI has no time for: every kernel, more CPUs, and what the stages of CI shorten."""
     stages: list[Stage] = [
+        ("objects for arm64", arm64.run),
         ("KUnit with one core", lambda: kunit.run(kunit.ONE_CORE)),
         ("kernel", _kernel),
         ("guest tests with eight CPUs", lambda: guest_tests.run(smp=8)),
