@@ -83,7 +83,7 @@ vm:
 	@tools/vm
 
 # All tests:
-## test: everything that CI runs; 40 to 80 minutes
+## test: everything that CI runs; 40 to 90 minutes
 ## nightly: the rest: sanitizers, PREEMPT_RT, arm64, eight CPUs, all promises; hours
 ## test SANITIZE=NAME: guest tests with kasan, kcsan, kmemleak, lockdep or ubsan
 ## test RT=1: guest tests and promises on PREEMPT_RT with lockdep; 20 minutes

@@ -79,9 +79,9 @@ static inline bool folio_stays_dirty(const struct folio *folio)
 }
 
 /*
- * True if @folio must be made dirty under the lock of its page cache. A caller
- * that is told false holds the lock of the folio or has it mapped: it does not
- * become dropbehind meanwhile (see dropbehind_mark()).
+ * True if @folio must be made dirty under the lock of its page cache. The caller
+ * has locked or mapped @folio. So an ordinary folio does not become dropbehind
+ * after this test (see dropbehind_mark()).
  */
 static inline bool dropbehind_needs_lock(const struct folio *folio)
 {

@@ -7,7 +7,7 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from lib.devices import Device, brd, target
 from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, counter, forget, until, write_dontcache
@@ -72,11 +72,11 @@ def left_cached(device: Device, kind: str) -> dict[str, int]:
     return {step: pages for step, pages in left.items() if pages}
 
 
-def drop_on(devices: Mapping[str, Device], kinds: Sequence[str] = ("bare", "ext4", "xfs")) -> Verdict:
+def drop_on(devices: Mapping[str, Device]) -> Verdict:
     """What stays in the cache of writes, overwrites and unaligned appends on each device, bare and with file systems."""
     wrong = {}
     for name, device in devices.items():
-        for kind in kinds:
+        for kind in ("bare", "ext4", "xfs"):
             if device is brd and kind == "xfs":
                 continue  # It is too small.
             left = left_cached(device, kind)
