@@ -65,8 +65,8 @@ class Variant:
 
 MEASURED = Variant()
 
-STACKS = Variant("stacks")
-"""The measured kernel with what people put between a file system and a drive."""
+STACKS = Variant("stacks", parameters="isolcpus=3 nohz_full=3")
+"""The measured kernel with what people put between a file system and a drive. The last of four CPUs is isolated."""
 
 KCSAN_FLAGS = (
     "-fsanitize=thread -fno-optimize-sibling-calls -mllvm -force-attribute=sanitize_thread"

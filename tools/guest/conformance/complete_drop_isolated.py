@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""An isolated CPU: a task that keeps it busy does not delay drops, and no worker of another CPU's writer runs on it"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from lib.devices import Device, brd, null_inline, null_softirq, nvme, target
+from lib.dontcache import MIB, RWF_DONTCACHE, cached_pages, file_system, forked, opened, write_dontcache
+from lib.knobs import setting
+from lib.row import BOUND, KIB, Verdict, main, tried
+
+CPU = Path("/sys/devices/system/cpu/isolated")
+DEVICES: dict[str, Device] = {"brd": brd, "null_blk": null_inline, "null_blk in softirq": null_softirq, "nvme": nvme}
+SIZE, PIECE = MIB, 64 * KIB
+SECONDS = 2.0
+MORE = 2
+"""Interruptions of a task that may be anybody's."""
+
+
+def write_and_stay(fd: int, cpu: int, note: Path) -> None:
+    """Writes to the file on that CPU, and does not let go of it until nothing is cached."""
+    os.sched_setaffinity(0, {cpu})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    for offset in range(0, SIZE, PIECE):
+        write_dontcache(fd, offset, bytes(PIECE))
+    os.fsync(fd)
+    deadline = time.monotonic() + BOUND
+    while (pages := cached_pages(fd)) and time.monotonic() < deadline:
+        pass
+    note.write_text(str(pages))
+
+
+def interruptions(path: Path, flags: int, cpu: int, note: Path) -> int:
+    """How often a task on that CPU lost it, while another one wrote elsewhere."""
+
+    def stay() -> None:
+        os.sched_setaffinity(0, {cpu})
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            pass
+        note.write_text(Path("/proc/self/status").read_text().split("nonvoluntary_ctxt_switches:")[1])
+
+    child = forked(stay)
+    deadline = time.monotonic() + SECONDS
+    with opened(path) as fd:
+        while time.monotonic() < deadline:
+            for offset in range(0, 8 * MIB, PIECE):
+                os.pwritev(fd, [bytes(PIECE)], offset, flags)
+            os.fdatasync(fd)
+    assert os.waitpid(child, 0)[1] == 0
+    return int(note.read_text())
+
+
+def isolated() -> Verdict:
+    tried(CPU.read_text().strip(), "an isolated CPU")
+    cpu, note = int(CPU.read_text()), Path("/tmp/note")
+    # Else ordinary tasks have a twentieth of each second, however many real-time ones there are.
+    share = Path(f"/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime")
+    left = {}
+    for name, device in DEVICES.items():
+        with setting(share, 0), device() as node, target("bare", node) as fd:
+            child = forked(partial(write_and_stay, fd, cpu, note))
+            assert os.waitpid(child, 0)[1] == 0
+            left[name] = int(note.read_text())
+    with file_system("xfs") as root:
+        buffered, dontcache = (interruptions(root / "file", flags, cpu, note) for flags in (0, RWF_DONTCACHE))
+    figures = ", ".join(f"{name} {pages}" for name, pages in left.items())
+    return Verdict(
+        not any(left.values()) and dontcache <= buffered + MORE,
+        f"pages left: {figures}; a task lost its CPU {dontcache} times, beside a buffered writer {buffered} times",
+    )
+
+
+if __name__ == "__main__":
+    main(isolated, stacks=True)
