@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""syncfs() and drops on one drive while another drive is suspended, with writers on all CPUs"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from lib.devices import DISK_MIB, mapped, null_timer
+from lib.dontcache import MIB, MKFS, NVME, cachestat, file_system, forked, mounted, opened, run, write_dontcache
+from lib.dropping import pages_left
+from lib.inner import INNER
+from lib.row import BOUND, KIB, PATIENCE, Verdict, main, tried, waited
+from lib.slow import syncfs
+
+SIZE, PIECE = 4 * MIB, 64 * KIB
+TIMES = 10
+
+
+def write(fd: int, cpu: int) -> None:
+    """Writes a part of its own of the file, on that CPU."""
+    os.sched_setaffinity(0, {cpu})
+    for offset in range(0, SIZE, PIECE):
+        write_dontcache(fd, cpu * SIZE + offset, bytes(PIECE))
+
+
+def write_everywhere(fd: int) -> None:
+    children = [forked(partial(write, fd, cpu)) for cpu in os.sched_getaffinity(0)]
+    assert not any([os.waitpid(child, 0)[1] for child in children]), "a writer failed"
+
+
+def beside(kind: str, node: str, other: Path) -> tuple[float, int]:
+    """The longest syncfs() of the other file system, and the pages that stay there, while this drive is suspended."""
+    longest, left = 0.0, 0
+    with file_system(kind, node) as root, opened(root / "file") as stuck, opened(other / "file") as fd:
+        name = Path("/sys/block", Path(node).name, "dm/name").read_text().strip()
+        run("dmsetup", "suspend", "--noflush", "--nolockfs", name)
+        try:
+            write_everywhere(stuck)
+            tried(waited(lambda: cachestat(stuck).writeback > 0, PATIENCE) is not None, "writes that cannot end")
+            for _ in range(TIMES):
+                write_everywhere(fd)
+                begin = time.monotonic()
+                syncfs(fd)
+                longest = max(longest, time.monotonic() - begin)
+                left += pages_left(fd, len(os.sched_getaffinity(0)) * SIZE, PATIENCE)
+            tried(cachestat(stuck).writeback > 0, "a drive that is suspended to the end")
+        finally:
+            run("dmsetup", "resume", name)
+    return longest, left
+
+
+def suspended() -> Verdict:
+    figures, kept = [], True
+    INNER.mkdir(exist_ok=True)
+    with null_timer() as disk:
+        for kind in ("ext4", "xfs"):
+            run(*MKFS[kind], disk)
+            with mapped("suspended", DISK_MIB, f"linear {NVME} 0") as node, mounted(kind, disk, root=INNER):
+                longest, left = beside(kind, node, INNER)
+            kept &= longest <= BOUND and not left
+            figures.append(f"{kind} the longest of {TIMES} syncs took {longest:.2f} s, {left} pages stay")
+    return Verdict(kept, "; ".join(figures))
+
+
+if __name__ == "__main__":
+    main(suspended, stacks=True)
