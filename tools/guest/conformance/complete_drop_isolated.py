@@ -77,4 +77,4 @@ def isolated() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(isolated, stacks=True)
+    main(isolated, breaks_c=True, stacks=True)

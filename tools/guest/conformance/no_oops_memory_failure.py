@@ -23,10 +23,11 @@ ADDED = "filemap/mm_filemap_add_to_page_cache"
 
 def fail(pfn: str) -> None:
     """The page with this number fails. The kernel may be unable to take it away."""
-    try:
-        INJECT.write_text(pfn)
-    except OSError as error:
-        assert error.errno in (errno.EBUSY, errno.EIO), error
+    with opened(INJECT, os.O_WRONLY) as fd:
+        try:
+            os.write(fd, pfn.encode())
+        except OSError as error:
+            assert error.errno == errno.EBUSY, error
 
 
 def first_page(path: Path, write: Callable[[], None]) -> str:
@@ -41,17 +42,17 @@ def first_page(path: Path, write: Callable[[], None]) -> str:
 
 def dirty(fd: int, path: Path, node: str) -> int:
     with held():
-        fail(first_page(path, lambda: write_dontcache(fd, 0, pattern(0, 64 * KIB))))
+        fail(first_page(path, lambda: write_dontcache(fd, 0, pattern(0, PAGE))))
         return sync(fd)
 
 
 def under_writeback(fd: int, path: Path, node: str) -> int:
     name = Path("/sys/block", Path(node).name, "dm/name").read_text().strip()
     with held():
-        pfn = first_page(path, lambda: write_dontcache(fd, 0, pattern(0, 64 * KIB)))
+        pfn = first_page(path, lambda: write_dontcache(fd, 0, pattern(0, PAGE)))
         run("dmsetup", "suspend", "--noflush", "--nolockfs", name)
         try:
-            writer = forked(partial(start_writeback, fd, 0, 64 * KIB))
+            writer = forked(partial(start_writeback, fd, 0, PAGE))
             time.sleep(0.2)
             failing = forked(partial(fail, pfn))
             time.sleep(0.2)
