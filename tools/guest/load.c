@@ -14,7 +14,7 @@
  * touch: uses so much memory, all of it again and again, until it is killed.
  *
  * MODE is buffered or dontcache. A job's runtime ends when its last request has
- * returned; durable is when all of it was on the drive.
+ * returned; durable is when all of it was on the drive. job_start is of the epoch.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -53,7 +53,7 @@ struct job {
 	const char *name;
 	int number;
 	bool reads;
-	uint64_t bytes, ios, runtime_ns, durable_ns;
+	uint64_t bytes, ios, start_ns, runtime_ns, durable_ns;
 	double user, system;
 	struct histogram latency, syncs;
 };
@@ -64,12 +64,23 @@ static uint64_t files, size, block, read_block;
 static atomic_int writers_left;
 static pthread_barrier_t ready;
 
-static uint64_t now(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t begin_job(struct job *job)
+{
+	job->start_ns = clock_ns(CLOCK_REALTIME);
+	return now();
 }
 
 static void add(struct histogram *h, uint64_t ns)
@@ -119,7 +130,7 @@ static void print_job(const struct job *job, bool last)
 	print_traffic("write", job, !job->reads);
 	printf("\"sync\":{\"lat_ns\":");
 	print_bins(&job->syncs);
-	printf("},\"durable\":%.3f,", job->durable_ns / 1e6);
+	printf("},\"job_start\":%.3f,\"durable\":%.3f,", job->start_ns / 1e6, job->durable_ns / 1e6);
 	printf("\"usr_cpu\":%.6f,\"sys_cpu\":%.6f,", 1e11 * job->user / job->runtime_ns,
 	       1e11 * job->system / job->runtime_ns);
 	printf("\"job options\":{\"direct\":\"0\",\"uncached\":\"%d\"}}%s", uncached, last ? "" : ",");
@@ -186,7 +197,7 @@ static int tree(uint64_t smallest)
 {
 	static struct job job = { .name = "tree" };
 	char *from = buffer(block);
-	uint64_t bytes = smallest, extents = 0, begin = now();
+	uint64_t bytes = smallest, extents = 0, begin = begin_job(&job);
 	int dir = open(directory, O_RDONLY | O_DIRECTORY);
 
 	if (dir < 0)
@@ -221,7 +232,7 @@ static void *write_tables(void *argument)
 	uint64_t begin, synced;
 
 	pthread_barrier_wait(&ready);
-	begin = now();
+	begin = begin_job(job);
 	snprintf(old, sizeof(old), "%s/new.%d", directory, job->number);
 	for (uint64_t i = 0; i < files; i++) {
 		int fd = open_file("%s/new.%d", job->number, 0, O_WRONLY | O_CREAT | O_EXCL);
@@ -252,7 +263,7 @@ static void *read_tables(void *argument)
 	struct stat there;
 
 	pthread_barrier_wait(&ready);
-	begin = now();
+	begin = begin_job(job);
 	if (fstat(fd, &there) || (uint64_t)there.st_size < read_block)
 		errx(1, "reader.%d has nothing to read", job->number);
 	while (writers_left) {

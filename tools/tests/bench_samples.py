@@ -69,10 +69,9 @@ def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[s
         }
         if not section.reads and (scenario.program or "fdatasync=" in scenario.text):
             job["sync"] = {"lat_ns": {"N": SYNCS, "bins": {str(round(5_000_000 / speed)): SYNCS}}}
+        job["job_start"] = START
         if scenario.program:
             job["durable"] = (HANDED_OVER if section.reads else DURABLE) / speed
-        else:
-            job["job_start"] = START
         found += [job] * section.jobs
     if scenario.program:
         return {"fio version": "load", "extents": 2 * scenario.files, "jobs": found}
@@ -130,9 +129,10 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
                 "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, step.load.own_mode, speed), indent=1),
                 "sync_began_ms": sync_began,
                 "durable_at_ms": durable_at,
+                "samples_began_ms": START,
                 "samples": [
                     [0.0, 0, 0, 0, 9000, 0, 0, 0, 0, 0, 0],
-                    [0.6, dirty, 20, peak, 9500, 0, 0, 40 << 20, 540, 18_000, 240_000],
+                    [0.8 / speed, dirty, 20, peak, 9500, 0, 40 << 20, 40 << 20, 540, 18_000, 240_000],
                 ],
                 "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
                 "counter_before": [0, 0],

@@ -489,12 +489,12 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.Capture
     printed = capsys.readouterr()
     assert "dontcache/buffered over 3 pairs of runs" in printed.out
     markdown = (rounds.folder / "report" / "report.md").read_text()
-    assert "| scenario | mode | to durable, MB/s | handed over, MB/s |" in markdown
+    assert "| scenario | mode | second half, MB/s | start, MB/s | to durable, MB/s | handed over, MB/s |" in markdown
     assert "QEMU" not in markdown and "boot" not in markdown
     # A row is of what was measured: mixed is run in one mode.
     assert "| mixed: writer | buffered |" not in markdown and "| mixed: writer | dontcache |" in markdown
     # What stands side by side is one load in two modes; there is no core to tell.
-    assert "| scenario | buffered, MB/s | DONTCACHE, MB/s | ratio to durable |" in markdown
+    assert "| scenario | buffered, MB/s | DONTCACHE, MB/s | ratio second half |" in markdown
     assert "DONTCACHE beside buffered" in printed.out
 
 
@@ -540,7 +540,7 @@ def test_two_results_of_a_machine_keep_all_of_their_modes(rounds: Rounds, capsys
     capsys.readouterr()
     assert compare.main([str(rounds.folder / "report")] * 2) == 0
     printed = capsys.readouterr().out
-    for word in ("buffered", "direct", "direct/buffered", "dontcache/buffered", "mb_per_s", "cached_after"):
+    for word in ("buffered", "direct", "direct/buffered", "dontcache/buffered", "second_half", "cached_after"):
         assert f" {word}" in printed, word
 
 

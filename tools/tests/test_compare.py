@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import time
@@ -207,6 +208,43 @@ def test_reads_of_a_load_that_only_appends_are_told() -> None:
     ]
 
 
+def moving(line: dict[str, Any], column: int, *moved: tuple[float, int]) -> None:
+    """Have the samples of a step say how many bytes its device had moved after so many seconds."""
+    line["samples"] = [[seconds, *[0] * 10] for seconds, _ in moved]
+    for row, (_, value) in zip(line["samples"], moved, strict=True):
+        row[column] = value
+
+
+@pytest.mark.parametrize(("name", "column"), [("sequential", results.WRITTEN), ("sequential-read", results.READ)])
+def test_the_second_half_begins_when_half_of_it_is_on_the_drive(name: str, column: int) -> None:
+    """Of a drive that is fast first and slow then, the whole run says neither."""
+    planned = steps(f"{name}/xfs/direct")
+    lines = boot("rust", planned)
+    moving(lines[1], column, (0.0, 0), (0.2, 80 << 20), (0.4, 120 << 20), (1.4, 200 << 20))
+    lines[1]["samples_began_ms"] -= 50
+    (found,) = results.accept(lines, planned, 1, RUST)
+    half = found.outcome.bytes / 2e6
+    assert found.half_ms == pytest.approx(250)
+    assert found.start_mb_per_s == pytest.approx(half / 0.25)
+    assert found.second_half_mb_per_s == pytest.approx(half / (found.outcome.durable_ms / 1e3 - 0.25))
+    assert found.second_half_mb_per_s < 0.8 * found.outcome.mb_per_s < 0.5 * (found.start_mb_per_s or 0)
+    lines[1]["samples_began_ms"] += 2000
+    with pytest.raises(Failure, match="do not show when half of it was on the drive"):
+        results.accept(lines, planned, 1, RUST)
+
+
+def test_what_is_paced_or_ends_with_others_has_no_second_half() -> None:
+    planned = steps("paced/xfs/buffered", "noisy/xfs/buffered")
+    paced, writer, readers = results.accept(boot("rust", planned), planned, 1, RUST)
+    assert (paced.paced, writer.paced, writer.half_ms, readers.half_ms) == (True, False, 400, None)
+    of_paced = {metric.name for metric in summary.FULL if metric.of_boot(paced) is not None}
+    assert not of_paced & {summary.MAIN, "start", "mb_per_s", "handed_over"}
+    assert {"p50", "writes", "switches"} < of_paced
+    lines = boot("rust", planned)
+    del lines[2]["used_with_sync"]["device_written"]
+    assert results.accept(lines, planned, 1, RUST)[1].half_ms is None
+
+
 def test_a_sync_that_came_late_is_refused() -> None:
     planned = steps("small-4k/xfs/buffered")
     lines = boot("rust", planned)
@@ -333,6 +371,16 @@ def test_switches_and_cpu_time_are_sampled_from_the_first_row_on(quiet: sampler.
     assert [row[results.WORKER_CPU] for row in rows] == [0, 10, 20, 30]
     switches = [row[results.SWITCHES] for row in rows]
     assert switches[0] == 0 and switches == sorted(switches)
+
+
+def test_samples_begin_before_a_load_and_end_after_it(quiet: sampler.Sampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short it is."""
+    monkeypatch.setattr(os, "sched_setscheduler", lambda *_: None)  # it is the test's own thread here
+    begin = time.time()
+    quiet.done.set()
+    quiet.run()
+    assert [begin - 0.001 <= row[0] <= time.time() + 0.001 for row in quiet.rows] == [True, True]
+    assert [row[0] for row in quiet.stop()][0] == 0
 
 
 def test_the_sampler_rests_a_second_at_most(quiet: sampler.Sampler) -> None:

@@ -160,6 +160,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         seconds=round(took, 3),
         sample_seconds=round(sampler.cost, 4),
         server_threads=len(sampler.server),
+        samples_began_ms=round(1e3 * sampler.rows[0][0], 3),
         samples=samples,
         dontcache_rounds=flusher,
         pages_migrated=pages_migrated() - migrated,

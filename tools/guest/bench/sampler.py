@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What happens while fio runs, seen every tenth of a second or so.
+"""What happens while fio runs and while its bytes are synced, seen every tenth of a second or so.
 
 The CPU may be emulated, and slow. So the files stay open, and the sampler takes
 its rest from what a sample has cost.
@@ -56,14 +56,14 @@ class Sampler(threading.Thread):
         self.load = process
 
     def sample(self) -> None:
-        """A row: seconds, pages that are dirty, under writeback, COUNTED and cached, threads of the server that wait
+        """A row: seconds of the epoch, pages that are dirty, under writeback, COUNTED and cached, threads of the server that wait
         in the kernel for something; and since the first row bytes read and written, context switches, and
         microseconds of CPU time of the load and of the kernel's workers.
 
         0 for what is not there.
         """
         begin = time.thread_time()
-        now = time.monotonic()
+        now = time.time()
         memory = os.pread(self.memory, 1 << 16, 0)
         counted = counter(os.pread(self.counter, 1 << 16, 0), self.bdi)[0] if self.counter is not None else 0
         device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
@@ -92,14 +92,16 @@ class Sampler(threading.Thread):
         return max(self.interval, min(MOST_REST, (self.cost + self.looking / LOOK_AROUND) / SHARE_OF_TIME))
 
     def run(self) -> None:
-        """Sample until told to stop, ahead of the load that fills all CPUs."""
+        """Sample until told to stop, ahead of the load that fills all CPUs; the first and the last row are its ends."""
         try:
             with contextlib.suppress(PermissionError):  # only root gets ahead
                 os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
+            self.sample()
             while not self.done.wait(self.rest()):
                 self.sample()
                 if len(self.rows) % LOOK_AROUND == 0:
                     self.look_around()
+            self.sample()
         except (OSError, ValueError, IndexError, Refused) as error:
             self.error = str(error)
 

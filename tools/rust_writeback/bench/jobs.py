@@ -180,6 +180,8 @@ class Outcome:
     tool: str
     bytes: int
     ios: int
+    start_ms: float
+    """the first request of all jobs, in milliseconds of the epoch"""
     durable_ms: float
     """from the first request of all jobs until all that they wrote was on the drive; of reads until the last had come"""
     runtime_ms: int
@@ -406,16 +408,18 @@ def _outcome(
         raise refuse("the latency histogram lacks requests")
     runtime = max(job["runtime_ms"] for job in found)
     durable = max(job.pop("durable_ms") or 0.0 for job in found)
+    start = min(job["start_ms"] for job in found)
     if section.reads:
         durable = runtime
     elif not durable:
-        durable = durable_at - min(job["start_ms"] for job in found)
+        durable = durable_at - start
     if not runtime or durable < runtime - CLOCKS_MS:
         raise refuse("fio measured no time")
     return Outcome(
         tool="",
         bytes=sum(job["bytes"] for job in found),
         ios=sum(job["ios"] for job in found),
+        start_ms=start,
         durable_ms=durable,
         runtime_ms=runtime,
         latency=latency,

@@ -120,7 +120,7 @@ RATIO = re.compile(r"([\d.]+) \(([\d.]+)-([\d.]+)\)")
 
 
 def draw_beside(rows: Sequence[tuple[str, str, str]]) -> str:
-    """DONTCACHE to durable over buffered: for each load what it is, and C's and Rust's ratio as a table has them."""
+    """DONTCACHE over buffered: for each load what it is, and C's and Rust's ratio as a table has them."""
     with plt.rc_context(STYLE):
         figure, (axes,) = _panels(["ratio"], 0.9 + 0.34 * len(rows))
         for place, (_, *ratios) in enumerate(rows):
@@ -184,9 +184,11 @@ def _legend(
 
 
 def _bandwidth(drawing: Drawing) -> Figure:
-    figure, panels = _panels(list(drawing.panels), 3.0)
+    measured = {(group.scenario, group.place) for group in drawing.groups if group.cell(MAIN).values}
+    shown = {panel: text for panel, text in drawing.panels.items() if panel in measured}
+    figure, panels = _panels(list(shown), 3.0)
     width = 0.76 / max(1, len(drawing.variants))
-    for axes, (panel, text) in zip(panels, drawing.panels.items(), strict=True):
+    for axes, (panel, text) in zip(panels, shown.items(), strict=True):
         chosen = [group for group in drawing.groups if (group.scenario, group.place) == panel]
         for index, variant in enumerate(drawing.variants):
             places = np.arange(len(chosen)) + (index - (len(drawing.variants) - 1) / 2) * width
@@ -200,7 +202,7 @@ def _bandwidth(drawing: Drawing) -> Figure:
         axes.set_xticks(range(len(chosen)), [title(group.mode) for group in chosen])
         axes.grid(visible=False, axis="x")
         axes.set_title(text)
-    _ylabel(panels, "MB/s (10^6 bytes a second) to durable")
+    _ylabel(panels, "MB/s (10^6 bytes a second), second half")
     one_boot = Line2D([], [], color="#222222", marker=".", linestyle="", label="one boot")
     _legend(figure, extra=[one_boot], variants=drawing.variants)
     return figure
@@ -284,7 +286,7 @@ def _over_time(label: str, curve: Curve, only: Sequence[str] = ()) -> Callable[[
 
 
 def _beside(drawing: Drawing) -> Figure:
-    """DONTCACHE to durable over buffered: a row a load, a colour a core."""
+    """DONTCACHE over buffered: a row a load, a colour a core."""
     groups = [group for group in drawing.beside if group.cell(MAIN).ratios]
     panels = list(dict.fromkeys((group.scenario, group.place) for group in groups))
     cores = list(dict.fromkeys(group.mode for group in groups))
@@ -360,6 +362,7 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
 }
 
 NEEDS: dict[str, Callable[[Measurement], object]] = {
+    "bandwidth": lambda m: m.half_ms,
     "counter": lambda m: m.mode == "dontcache" and m.counter_peak is not None,
     "throughput": lambda m: m.device,
     "workers": lambda m: "worker_seconds" in m.used,

@@ -24,7 +24,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 CAPTIONS = {
     "beside": (
-        "DONTCACHE beside buffered, until the bytes are on the drive",
+        "DONTCACHE beside buffered, the second half of the bytes until they are on the drive",
         "Right of the line, DONTCACHE is faster than buffered, in the same boots and on the same core; 95 % intervals."
         " Filled: the ratio stands out among all comparisons of DONTCACHE with buffered.",
     ),
@@ -33,7 +33,7 @@ CAPTIONS = {
         "Left of the line, the figure of the other core is smaller than that of the first, right of it larger."
         " Grey: no difference shown. Filled: the ratio stands out among all comparisons.",
     ),
-    "bandwidth": ("Bandwidth to durable", "Bars: geometric mean over the boots. Points: single boots."),
+    "bandwidth": ("Bandwidth of the second half", "Bars: geometric mean over the boots. Points: single boots."),
     "latency": ("Latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
     "throughput": (
         "What the device moved while fio ran",
@@ -204,6 +204,7 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "counter_after_pages": m.counter_after,
         "true_after_pages": m.true_after,
         "durable_ms": m.outcome.durable_ms,
+        "half_ms": m.half_ms,
         "used": m.used,
         "device": m.device,
         "bytes_of_step": m.moved,

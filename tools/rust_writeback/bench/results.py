@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..errors import Failure
 from . import catalogue, histogram, jobs
 from .contenders import KERNEL, Variant, title
@@ -109,8 +111,22 @@ class Measurement:
     moved: int
     """the bytes that they wrote and read"""
     samples: list[list[float]]
+    half_ms: float | None
+    """from the section's first request until half of what the device moved had been moved; None without a device that
+    counts, and of a section that is paced or ends with the others"""
+    paced: bool
     server_threads: int = 0
     """of a server that has done the work, as far as they can be seen"""
+
+    @property
+    def start_mb_per_s(self) -> float | None:
+        """10^6 bytes a second of the half that reached the drive first."""
+        return self.half_ms and self.outcome.bytes / 2e3 / self.half_ms
+
+    @property
+    def second_half_mb_per_s(self) -> float | None:
+        """10^6 bytes a second of the other half, until all was durable."""
+        return self.half_ms and self.outcome.bytes / 2e3 / (self.outcome.durable_ms - self.half_ms)
 
     @property
     def blocked_seconds(self) -> float | None:
@@ -273,6 +289,9 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
     # An earlier step's leftovers are not this step's peak.
     counter_peak = max(_counted(line)) - line["counter_before"][0] if line["counter_before"] else None
     with_sync = line["used_with_sync"]
+    halves = [_half_ms(line, *both) for both in zip(scenario.sections, outcomes, strict=True)]
+    if any(half is not None and not 0 < half < o.durable_ms for half, o in zip(halves, outcomes, strict=True)):
+        raise refuse("the samples do not show when half of it was on the drive")
     workers = {name: value for name, value in with_sync.items() if name == "worker_seconds"}
     return [
         Measurement(
@@ -299,10 +318,21 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
             written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not (s.reads or s.temporary)),
             moved=sum(outcome.bytes for outcome in outcomes),
             samples=samples,
+            half_ms=half,
+            paced=bool(section.rate),
             server_threads=line["server_threads"],
         )
-        for section, outcome in zip(scenario.sections, outcomes, strict=True)
+        for section, outcome, half in zip(scenario.sections, outcomes, halves, strict=True)
     ]
+
+
+def _half_ms(line: Line, section: jobs.Section, outcome: jobs.Outcome) -> float | None:
+    """See Measurement. Between two samples the device is taken to be steady."""
+    if section.rate or section.ios_per_job is None or "device_written" not in line["used_with_sync"]:
+        return None
+    moved = [row[READ if section.reads else WRITTEN] for row in line["samples"]]
+    half = np.interp(moved[-1] / 2, moved, [row[0] for row in line["samples"]])
+    return float(line["samples_began_ms"] + 1e3 * half) - outcome.start_ms
 
 
 Refuse = Callable[[str], Failure]

@@ -44,14 +44,20 @@ def _of_writes(value: Callable[[Measurement], float]) -> Value:
     return lambda boot: value(boot) if boot.written and boot.device.get("writes") else None
 
 
+def _unpaced(value: Callable[[Measurement], float]) -> Value:
+    """A paced load has no bandwidth of its own."""
+    return lambda boot: None if boot.paced else value(boot)
+
+
 def _mib(count: int) -> float:
     return count / 2**20
 
 
-MAIN = "mb_per_s"
+MAIN = "second_half"
 """The figure of the headline."""
 
-DURABLE = Metric(MAIN, "to durable", "MB/s", lambda boot: boot.outcome.mb_per_s, of_step=False)
+SECOND_HALF = Metric(MAIN, "second half", "MB/s", lambda boot: boot.second_half_mb_per_s, of_step=False)
+START = Metric("start", "start", "MB/s", lambda boot: boot.start_mb_per_s, of_step=False)
 PERCENTILES_OF_ALL = tuple(_latency(percent) for percent in PERCENTILES)
 PEAK_DIRTY = Metric("peak_dirty", "peak dirty", "MB", lambda boot: boot.peak_dirty_pages * PAGE / 1e6)
 SWITCHES = Metric("switches", "switches", "1/MiB", lambda boot: boot.used["context_switches"] / _mib(boot.moved))
@@ -63,8 +69,10 @@ AMPLIFICATION = Metric(
 )
 
 SHORT = (
-    DURABLE,
-    Metric("handed_over", "handed over", "MB/s", lambda boot: boot.outcome.handed_over_mb_per_s, of_step=False),
+    SECOND_HALF,
+    START,
+    Metric("mb_per_s", "to durable", "MB/s", _unpaced(lambda boot: boot.outcome.mb_per_s), of_step=False),
+    Metric("handed_over", "handed over", "MB/s", _unpaced(lambda boot: boot.outcome.handed_over_mb_per_s), of_step=False),
     *PERCENTILES_OF_ALL,
     PEAK_DIRTY,
     Metric("cached_after", "cached after", "MB", lambda boot: boot.cached_pages * PAGE / 1e6, worst=True),
@@ -95,7 +103,7 @@ COSTS = (
 """What a load cost: the second table."""
 
 
-BESIDE = (DURABLE, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEAK_DIRTY)
+BESIDE = (SECOND_HALF, START, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEAK_DIRTY)
 """What decides whether somebody uses DONTCACHE: the table of it beside buffered."""
 
 

@@ -19,7 +19,9 @@ WIDTH = 140
 
 LEGEND = (
     "to durable: 10^6 bytes a second, from the load's first request until all that it wrote is on the drive (for reads,"
-    " until the last read has returned). handed over: the same until the last write has returned, a figure of memory."
+    " until the last read has returned). start, second half: the same of the half of the bytes that the drive moved first,"
+    " and of the other half. handed over: the same until the last write has returned, a figure of memory."
+    " Paced loads have no such figures."
     " p50, p99, p99.9: latency of a request from its preparation to its end, all jobs in one histogram. A percentile"
     " with fewer than 10 requests of a boot above it is omitted. peak dirty: most dirty memory seen in samples."
     " cached after: in the page cache 0.1 s after sync. counter after: what the load left on the counter. Both are of"
