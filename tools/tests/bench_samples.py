@@ -50,7 +50,7 @@ def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[s
         quick = ios - ios // 10
         bins = {str(round(100_000 / speed)): quick, str(round(900_000 / speed)): ios - quick}
         traffic = {
-            "io_bytes": ios * (section.smallest + section.block) // 2,
+            "io_bytes": section.bytes // section.jobs or ios * (section.smallest + section.block) // 2,
             "total_ios": ios,
             "runtime": round(HANDED_OVER / speed),
             "lat_ns": {"N": ios, "bins": bins},
@@ -135,6 +135,7 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
                     [0.8 / speed, dirty, 20, peak, 9500, 0, 40 << 20, 40 << 20, 540, 18_000, 240_000],
                 ],
                 "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
+                "background_pages": (75 << 20) // results.PAGE if step.load.mem == catalogue.ENOUGH else 3000,
                 "counter_before": [0, 0],
                 "counter_at_end": [0, 0],
                 "counter_after": [0, 0],

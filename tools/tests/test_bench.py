@@ -168,7 +168,7 @@ def test_a_boot_is_of_one_place_and_drive_and_memory(guests: Guests, capsys: pyt
 
 
 def test_which_core_and_which_mode_is_first_alternates(guests: Guests) -> None:
-    assert guests.bench("--only", "random/xfs", "--only", "small-4k/xfs", "--pairs", "4") == 0
+    assert guests.bench("--only", "random-burst/xfs", "--only", "small-4k/xfs", "--pairs", "4") == 0
     assert guests.cores() == ["c", "rust", "rust", "c", "c", "rust", "rust", "c"]
     there, back = ["buffered", "dontcache", "direct"], ["direct", "dontcache", "buffered"]
     assert [modes(plan) for plan in guests.plans] == [there, there, back, back, there, there, back, back]
@@ -191,10 +191,10 @@ def test_make_run_has_three_pairs_of_few_loads(guests: Guests, capsys: pytest.Ca
     assert short.main([]) == 0
     assert guests.cores() == ["c", "rust", "rust", "c", "c", "rust"]
     assert {step["scenario"] for plan in guests.plans for step in plan["steps"]} == {
-        *("small-4k", "append", "paced", "random")
+        *("small-4k", "append", "paced", "random-burst")
     }
     printed = capsys.readouterr().out
-    for word in ("small-4k", "append", "paced", "random", "dontcache", "Rust/C", "MB/s", "p99.9"):
+    for word in ("small-4k", "append", "paced", "random-burst", "dontcache", "Rust/C", "MB/s", "p99.9"):
         assert word in printed
     document = guests.document("report")
     assert (document["setup"]["command"], document["setup"]["pairs"]) == ("make run", 3)
@@ -544,7 +544,7 @@ def test_a_dry_run_touches_nothing(guests: Guests, capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 6
     title = LOADS["depth-1/xfs/buffered"].scenario.title
-    assert f"depth-1/xfs/buffered, fast (20 us a request): {title}, 218 MB\n" in printed.out
+    assert f"depth-1/xfs/buffered, fast (20 us a request): {title}, 1074 MB\n" in printed.out
     assert "6 loads on C, Rust: 10 pairs of boots, about" in printed.err
 
 
@@ -556,7 +556,7 @@ def test_a_boot_with_other_steps_is_not_taken_for_this_one(tmp_path: Path) -> No
     assert journal.Journal(tmp_path, "key").has(again)
     assert (again.output, again.facts) == (one.output, one.facts)
     assert not kept.has(boots.Boot(1, RUST, steps("noisy/xfs/dontcache")))
-    names = ["random/xfs/buffered", "temp/xfs/buffered"]
+    names = ["random/xfs/buffered", "temp-burst/xfs/buffered"]
     two, back = steps(*names), steps(*names[::-1])
     kept.save(boots.Boot(1, RUST, two, b"{}\n", {"seconds": 1}))
     assert kept.has(boots.Boot(1, RUST, two)) and not kept.has(boots.Boot(1, RUST, back))
@@ -618,15 +618,15 @@ def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
 
 def test_the_guest_gets_memory_for_a_drive_that_is_in_it() -> None:
     machine = boots.Machine()
-    emulated, held = (boots.Boot(1, RUST, steps(name)) for name in ("random/xfs/buffered", "depth-1/xfs/buffered"))
+    emulated, held = (boots.Boot(1, RUST, steps(name)) for name in ("append/xfs/buffered", "depth-1/xfs/buffered"))
     options = machine.options(emulated)
     assert (options.mem, options.share) == ("1024M", boots.DRIVER)
     assert options.nvme and (options.nvme.bps, options.nvme.iops) == ("125M", "3000")
     assert "drive" not in machine.plan(emulated)
     options = machine.options(held)
     assert options.nvme is None
-    assert 512 <= int(options.mem.removesuffix("M")) - 1024 < 1.1 * 512
-    assert machine.plan(held)["drive"] == {"megabytes": 512, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
+    assert 1280 <= int(options.mem.removesuffix("M")) - 1024 < 1.1 * 1280
+    assert machine.plan(held)["drive"] == {"megabytes": 1280, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
     assert drives.FAST.in_memory and not drives.CLOUD.in_memory
 
 

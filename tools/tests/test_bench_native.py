@@ -99,13 +99,13 @@ def test_what_is_known_of_a_boot(natives: Natives) -> None:
     (asked,) = natives.asked
     assert (asked.core, asked.cpus) == ("rust", 3)
     # What the loads get, the drive, and what the kernel needs for it.
-    assert asked.mem == f"{1024 + 512 + 512 // 16}M"
+    assert asked.mem == f"{1024 + 1280 + 1280 // 16}M"
     assert one.facts["accelerator"] == "native (user-mode Linux)"
     assert (one.facts["boot_seconds"], one.facts["kernel"], one.facts["kernel_warned"]) == (1.2, "7.3.4", False)
     assert {"date", "revision"} < one.facts.keys() and "qemu_deaths" not in one.facts
     known = one.known()
     assert (known["pair"], known["guest"]["core"], len(known["steps"])) == (2, "rust", 2)
-    assert natives.plans[0]["drive"] == {"megabytes": 512, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
+    assert natives.plans[0]["drive"] == {"megabytes": 1280, "nanoseconds": 20_000, "depth": 1023, "kilobytes": 512}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_whole_benchmark(natives: Natives, capsys: pytest.CaptureFixture[str])
         *[("c", "xfs", 4), ("rust", "xfs", 4), ("c", "xfs", 1), ("rust", "xfs", 1)],
         *[("rust", "xfs", 4), ("c", "xfs", 4), ("rust", "xfs", 1), ("c", "xfs", 1)],
     ]
-    sizes = {int(options.mem.removesuffix("M")) - (512 + 512 // 16) for options in natives.asked}
+    sizes = {int(options.mem.removesuffix("M")) - (1280 + 1280 // 16) for options in natives.asked}
     assert sizes == {1024, 192} and {options.cpus for options in natives.asked} == {1}
     assert natives.plans[0]["drive"]["depth"] == 1 and natives.plans[0]["interval"] == 0.02
     document = natives.document("native")

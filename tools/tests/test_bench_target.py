@@ -385,7 +385,7 @@ def test_a_read_only_device_is_refused(device: target.Target) -> None:
 def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     where = target.Target(tmp_path, "/mnt/here", "xfs")
     planned = results.plan([LOADS["sequential/xfs/buffered"], LOADS["writers-4/xfs/buffered"]])
-    for room, fits in ((208 << 20, True), ((208 << 20) - 1, False)):
+    for room, fits in ((1 << 30, True), ((1 << 30) - 1, False)):
         monkeypatch.setattr(target.Target, "room", lambda self, room=room: room)
         with contextlib.nullcontext() if fits else pytest.raises(Failure, match="1 MB|0 MB are missing; free them"):
             where.check_room(planned)
@@ -405,7 +405,7 @@ def test_sizes_are_multiplied_and_nothing_else() -> None:
         assert thrice.paced_seconds == pytest.approx(3 * once.paced_seconds)
         assert bool(thrice.program) == bool(once.program)
     tree = jobs.read(jobs.find("tree", FOLDER), 3)
-    assert tree.command("buffered")[3] == str(tree.files) == "6000"
+    assert tree.command("buffered")[3] == str(tree.files) == "13860"
 
 
 def test_the_file_system_is_the_innermost_mount() -> None:
@@ -514,7 +514,7 @@ def test_modes_are_compared_on_a_core_of_ours_too(rounds: Rounds) -> None:
 
 def test_what_all_rounds_write_is_told_before_the_first(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
     """Each of them writes a file in each of three modes."""
-    once = 3 * 2 * (208 << 20)
+    once = 3 * 2 * (1 << 30)
     for pairs, said in ((1, "1 round"), (4, "4 rounds")):
         assert rounds.bench("--only", "sequential", "--pairs", str(pairs)) == 0
         minutes = pairs * (3 * hardware.SETTLE_SECONDS + once / 1e9) / 60
@@ -527,8 +527,8 @@ def test_what_all_rounds_write_is_told_before_the_first(rounds: Rounds, capsys: 
 def test_files_to_be_read_and_temporary_ones_are_written_too(
     rounds: Rounds, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert rounds.bench("--only", "mixed", "--only", "temp/xfs/buffered", "--pairs", "2") == 0
-    mixed, temp = (jobs.read(jobs.find(name, FOLDER), 2) for name in ("mixed", "temp"))
+    assert rounds.bench("--only", "mixed", "--only", "temp-burst/xfs/buffered", "--pairs", "2") == 0
+    mixed, temp = (jobs.read(jobs.find(name, FOLDER), 2) for name in ("mixed", "temp-burst"))
     assert mixed.at_most_written == 2 * (208 + 2 * 24 << 20)
     assert temp.at_most_written > 10 * temp.written
     written = 2 * (mixed.at_most_written + temp.at_most_written)
@@ -597,7 +597,7 @@ def fill(lines: list[dict[str, Any]]) -> None:
 
 def keep_all(lines: list[dict[str, Any]]) -> None:
     """What was written with DONTCACHE is in the cache all the same."""
-    lines[2]["cached_after"]["by_file"] = {"large.data": (416 << 20) // results.PAGE}
+    lines[2]["cached_after"]["by_file"] = {"large.data": (2 << 30) // results.PAGE}
 
 
 @pytest.mark.parametrize(("spoil", "words"), [(fill, "the device is full"), (keep_all, "nothing proves DONTCACHE")])
@@ -631,7 +631,7 @@ def test_direct_writes_that_went_through_the_cache_are_refused() -> None:
     planned = results.plan([LOADS["sequential/xfs/direct"]])
     lines = round_on_hardware(planned)
     results.accept(lines, planned, 1, KERNEL)
-    lines[1]["cached_after"]["by_file"]["large.data"] = 53248
+    lines[1]["cached_after"]["by_file"]["large.data"] = (1 << 30) // results.PAGE
     with pytest.raises(Failure, match="nothing proves direct I/O"):
         results.accept(lines, planned, 1, KERNEL)
 
@@ -691,7 +691,7 @@ def test_a_dry_run_runs_nothing(rounds: Rounds, capsys: pytest.CaptureFixture[st
     before = sorted(rounds.folder.rglob("*"))
     assert rounds.bench("--dry-run", "--only", "sequential") == 0
     assert (rounds.count, sorted(rounds.folder.rglob("*"))) == (0, before)
-    assert "sequential/xfs/dontcache: sequential writes of 1 MiB, 436 MB" in capsys.readouterr().out
+    assert "sequential/xfs/dontcache: sequential writes of 1 MiB, 2147 MB" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "1.5", "big", ""])

@@ -42,7 +42,7 @@ def test_a_good_boot_is_accepted() -> None:
     assert len(measurements) == 8
     dontcache = next(m for m in measurements if (m.scenario, m.mode) == ("writers-32", "dontcache"))
     assert (dontcache.peak_dirty_pages, dontcache.counter_peak, dontcache.counter_after) == (1000, 700, 0)
-    assert dontcache.outcome.ios == 32 * 104
+    assert dontcache.outcome.ios == 32 * 512
     assert dontcache.percentile_ms(50) == pytest.approx(0.1)
     assert (dontcache.drive, dontcache.first, dontcache.files) == ("stream (112MiB/s)", True, 32)
 
@@ -165,7 +165,7 @@ def test_so_does_one_of_syncs() -> None:
 
 
 def test_temporary_files_neither_stay_nor_count() -> None:
-    planned = steps("temp/xfs/buffered")
+    planned = steps("temp-burst/xfs/buffered")
     lines = boot("rust", planned)
     # fio removes it at the end, or did not come to it: neither is a wrong load.
     for more in ({}, {"temporary.0": 8192}):
@@ -183,13 +183,13 @@ def test_a_load_of_our_own_is_judged_like_others() -> None:
     planned = steps("tree/xfs/dontcache", "compaction/xfs/dontcache")
     tree, writers, readers = results.accept(boot("rust", planned), planned, 1, RUST)
     assert (tree.scenario, writers.scenario, readers.scenario) == ("tree", "compaction: writers", "compaction: readers")
-    assert (tree.files, tree.outcome.extents) == (2000, 4000)
+    assert (tree.files, tree.outcome.extents) == (4620, 9240)
     extents = next(metric for metric in summary.COSTS if metric.name == "extents")
     assert extents.of_boot(tree) == 2 and extents.of_boot(latency(1)) is None
     assert (writers.written, readers.first) == (writers.outcome.bytes, False)
     lines = boot("rust", planned)
     lines[1]["cached_after"]["by_file"].popitem()
-    with pytest.raises(Failure, match="tree, dontcache, xfs, rust core: 1999 files of 2000"):
+    with pytest.raises(Failure, match="tree, dontcache, xfs, rust core: 4619 files of 4620"):
         results.accept(lines, planned, 1, RUST)
 
 
@@ -245,6 +245,19 @@ def test_what_is_paced_or_ends_with_others_has_no_second_half() -> None:
     assert results.accept(lines, planned, 1, RUST)[1].half_ms is None
 
 
+def test_a_load_that_ends_before_a_steady_state_is_refused() -> None:
+    """Unless it says that it is a burst, or dirties no memory."""
+    planned = steps(*(f"{name}/xfs/{mode}" for mode in ("buffered", "direct") for name in ("sequential", "random-burst")))
+    lines = boot("rust", planned)
+    assert len(results.accept(lines, planned, 1, RUST)) == 4
+    for line in lines[1:-1]:
+        line["background_pages"] = (1 << 30) // 10 // results.PAGE + 1
+    found = results.sift(lines, planned, 1, RUST)
+    assert [m.scenario for m in found.measurements] == ["random-burst", "sequential", "random-burst"]
+    (problem,) = found.problems
+    assert "sequential, buffered, xfs, rust core: it wrote 1074 MB, less than 10 times the background thr" in problem
+
+
 def test_a_sync_that_came_late_is_refused() -> None:
     planned = steps("small-4k/xfs/buffered")
     lines = boot("rust", planned)
@@ -273,6 +286,12 @@ def test_the_driver_reads_the_counter_of_its_own_bdi() -> None:
     assert files.counter(text, b"259:1") == (30, 40)
     with pytest.raises(files.Refused, match="no line for 259:2"):
         files.counter(text, b"259:2")
+
+
+def test_the_driver_knows_from_which_page_on_the_flusher_writes() -> None:
+    with open("/proc/meminfo", encoding="ascii") as file:
+        memory = int(file.readline().split()[1]) << 10
+    assert 0 < files.background_pages() * results.PAGE < memory
 
 
 def test_the_driver_reads_one_value_of_vmstat() -> None:

@@ -29,23 +29,23 @@ Document = dict[str, Any]
 def test_our_own_program_gets_the_words_of_its_file() -> None:
     tree, compaction = SCENARIOS["tree"], SCENARIOS["compaction"]
     assert tree.command("dontcache") == [
-        *("load", "tree", "${BENCH_DIRECTORY}", "2000", str(4 << 10), str(256 << 10), str(64 << 10), "dontcache")
+        *("load", "tree", "${BENCH_DIRECTORY}", "4620", str(4 << 10), str(1 << 20), str(64 << 10), "dontcache")
     ]
     assert compaction.command("buffered") == [
-        *("load", "compaction", "${BENCH_DIRECTORY}", "4", "6", str(8 << 20), str(1 << 20), "2", "4096", "buffered")
+        *("load", "compaction", "${BENCH_DIRECTORY}", "4", "32", str(8 << 20), str(1 << 20), "2", "4096", "buffered")
     ]
     assert all(SCENARIOS[name].command("buffered") == [] for name in OF_FIO)
 
 
 def test_what_our_own_files_promise() -> None:
     (tree,) = SCENARIOS["tree"].sections
-    sizes = jobs.file_sizes(2000, 4096, 256 << 10)
-    assert sizes[:8] == [size << 10 for size in (4, 8, 16, 32, 64, 128, 256, 4)]
-    assert (tree.files, tree.ios_per_job) == (2000, sum(-(-size // tree.block) for size in sizes))
-    assert tree.footprint == pytest.approx(sum(sizes), rel=0.001)
+    sizes = jobs.file_sizes(4620, 4096, 1 << 20)
+    assert sizes[:10] == [size << 10 for size in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 4)]
+    assert (tree.files, tree.ios_per_job) == (4620, sum(-(-size // tree.block) for size in sizes))
+    assert tree.bytes == tree.footprint == pytest.approx(sum(sizes), rel=0.001)
     assert tree.owns("tree.0.7") and not tree.owns("reader.0")
     writers, readers = SCENARIOS["compaction"].sections
-    assert (writers.files, writers.ios_per_job, writers.bytes) == (24, 48, 24 * (8 << 20))
+    assert (writers.files, writers.ios_per_job, writers.bytes) == (128, 256, 1 << 30)
     assert (readers.names, readers.ios_per_job, readers.bytes) == (["reader.0", "reader.1"], None, 0)
     assert readers.owns("reader.1") and not readers.owns("table.0.1") and writers.owns("table.0.1")
     # Only the writers' mode varies.
@@ -53,7 +53,7 @@ def test_what_our_own_files_promise() -> None:
 
 
 def test_temporary_files_are_not_promised_to_stay() -> None:
-    temp = SCENARIOS["temp"]
+    temp = SCENARIOS["temp-burst"]
     stream, temporary = temp.sections
     assert (stream.temporary, temporary.temporary, temporary.ios_per_job) == (False, True, None)
     assert (temp.files, temp.written) == (1, stream.bytes)
@@ -93,9 +93,9 @@ def test_real_fio_does_what_the_job_file_promises(tmp_path: Path, name: str, mod
     if not shutil.which("fio"):
         pytest.skip("no fio here; the build root has it")
     text = SCENARIOS[name].text
-    for much, little in (("size=208m", "size=1m"), ("io_size=48m", "io_size=256k"), ("size=6656k", "size=128k")):
+    for much, little in (("size=1g", "size=1m"), ("size=32m", "size=128k"), ("size=288m", "size=3m")):
         text = text.replace(much, little)
-    text = text.replace("number_ios=16000", "number_ios=500").replace("size=66m", "size=3m")
+    text = text.replace("number_ios=128000", "number_ios=500")
     job = tmp_path / f"{name}.fio"
     job.write_text(text.replace("fdatasync=2000", "fdatasync=100"))
     scenario = jobs.read(job)
@@ -134,8 +134,8 @@ def test_bandwidth_lasts_until_the_drive_has_it_all() -> None:
     scenario = SCENARIOS["writers-4"]
     (outcome,) = parse(fio_output(scenario, "dontcache"), scenario, "dontcache")
     assert (outcome.durable_ms, outcome.runtime_ms) == (DURABLE, HANDED_OVER)
-    assert outcome.mb_per_s == pytest.approx((208 << 20) / 1e6 / 1.25)
-    assert outcome.handed_over_mb_per_s == pytest.approx((208 << 20) / 1e6 / 1.0)
+    assert outcome.mb_per_s == pytest.approx((1 << 30) / 1e6 / 1.25)
+    assert outcome.handed_over_mb_per_s == pytest.approx((1 << 30) / 1e6 / 1.0)
 
 
 def test_the_first_request_is_that_of_the_first_job() -> None:
@@ -162,7 +162,7 @@ def test_our_own_program_keeps_the_time_itself() -> None:
     document["jobs"][2]["durable"] = DURABLE + 500
     writers, readers = jobs.parse(json.dumps(document, indent=1), 0, 0, scenario, "dontcache")
     assert (writers.durable_ms, readers.durable_ms, writers.tool) == (DURABLE + 500, HANDED_OVER, "load")
-    assert (writers.extents, histogram.count(writers.syncs), histogram.count(readers.syncs)) == (2 * 26, 4 * SYNCS, 0)
+    assert (writers.extents, histogram.count(writers.syncs), histogram.count(readers.syncs)) == (2 * 130, 4 * SYNCS, 0)
 
 
 def test_our_own_program_is_not_believed_everything() -> None:
@@ -222,7 +222,7 @@ def before_its_end(document: Document) -> None:
     ("spoil", "words"),
     [
         (lost_job, "3 jobs ran of 4"),
-        (lost_requests, "51 times of 52"),
+        (lost_requests, "255 times of 256"),
         (lost_bins, "lacks requests"),
         (other_mode, "another mode"),
         (no_time, "no time"),
@@ -235,6 +235,18 @@ def test_what_was_not_planned_is_refused(spoil: Callable[[Document], None], word
     spoil(document)
     with pytest.raises(Failure, match=words):
         parse(document, scenario, "dontcache")
+
+
+@pytest.mark.parametrize(("seconds", "refused"), [(1, True), (12, False)])
+def test_what_the_clock_has_ended_is_whole_as_far_as_it_came(seconds: int, refused: bool) -> None:
+    scenario = SCENARIOS["small-4k"]
+    document = spoilt(scenario, "direct")
+    document["jobs"][0]["write"] |= {"total_ios": 1000, "io_bytes": 1000 * 4096, "runtime": 1000 * seconds - 1}
+    document["jobs"][0]["write"]["lat_ns"] = {"N": 1000, "bins": {"300000": 1000}}
+    end = START + 1000 * seconds
+    with pytest.raises(Failure, match="wrote 1000 times of 262144") if refused else contextlib.nullcontext():
+        (outcome,) = jobs.parse(json.dumps(document, indent=1), end, end, scenario, "direct")
+        assert outcome.bytes == 1000 * 4096
 
 
 @pytest.mark.parametrize(("late", "refused"), [(0, False), (124, False), (126, True), (1000, True)])
@@ -281,13 +293,13 @@ def test_a_reader_that_hardly_read_is_refused() -> None:
         parse(document, scenario, "dontcache")
 
 
-@pytest.mark.parametrize(("ios", "size"), [(16000, 299), (16000, 4097)])
+@pytest.mark.parametrize(("ios", "size"), [(128000, 299), (128000, 4097)])
 def test_requests_of_other_sizes_are_refused(ios: int, size: int) -> None:
     scenario = SCENARIOS["append"]
     document = spoilt(scenario)
     assert document["jobs"][3]["write"]["total_ios"] == ios
     document["jobs"][3]["write"]["io_bytes"] = ios * size
-    with pytest.raises(Failure, match="a job wrote 16000 times"):
+    with pytest.raises(Failure, match="a job wrote 128000 times"):
         parse(document, scenario, "dontcache")
 
 

@@ -17,8 +17,8 @@ from rust_writeback import paths
 from rust_writeback.vm import images
 from rust_writeback.bench import histogram, jobs
 
-TREE = {"files=2000": "files=300"}
-COMPACTION = {"numjobs=4": "numjobs=3", "files=6": "files=2", "file_size=64m": "file_size=1m"}
+TREE = {"files=4620": "files=300"}
+COMPACTION = {"numjobs=4": "numjobs=3", "files=32": "files=2", "file_size=64m": "file_size=1m"}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_tree_is_of_new_files_of_all_sizes(program: Path, tmp_path: Path) -> N
     load, folder = scenario("tree", TREE, tmp_path), tmp_path / "tree"
     folder.mkdir()
     (outcome,) = outcomes(load, "buffered", run(program, load, "buffered", folder))
-    sizes = jobs.file_sizes(300, 4 << 10, 256 << 10)
+    sizes = jobs.file_sizes(300, 4 << 10, 1 << 20)
     assert [(folder / f"tree.0.{number}").stat().st_size for number in range(300)] == sizes
     assert len(list(folder.iterdir())) == load.files == 300
     assert (outcome.bytes, outcome.ios) == (sum(sizes), sum(-(-size // (64 << 10)) for size in sizes))

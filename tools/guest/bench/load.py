@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .durable import Durable
-from .kernel import Refused, available, counter_now, pages_migrated, read, say, write
+from .kernel import Refused, available, background_pages, counter_now, pages_migrated, read, say, write
 from .pages import cached_pages
 from .place import Place
 from .rounds import Rounds
@@ -118,7 +118,8 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     place.begin_cold()
     place.use(step["mode"])
     with settings(step["sysctls"]), memory_in_use(int(step["touched"] * available())):
-        before, migrated, usage = counter_now(bdi), pages_migrated(), Usage.now(bdi)
+        background, before = background_pages(), counter_now(bdi)
+        migrated, usage = pages_migrated(), Usage.now(bdi)
         sampler = Sampler(bdi, interval, place.server())
         if rounds:
             rounds.begin()
@@ -163,6 +164,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         samples_began_ms=round(1e3 * sampler.rows[0][0], 3),
         samples=samples,
         dontcache_rounds=flusher,
+        background_pages=background,
         pages_migrated=pages_migrated() - migrated,
         counter_before=before,
         counter_at_end=at_end,

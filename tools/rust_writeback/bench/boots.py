@@ -53,7 +53,7 @@ class Machine:
     cpus: int = 2
     size: str = "2G"
     """of an emulated drive"""
-    size_in_memory: str = "512M"
+    size_in_memory: str = "1280M"
     interval: float = 0.1
     """seconds between samples"""
 

@@ -29,7 +29,10 @@ SCALE = "direct"
 ALL_MODES = (*COMPARED, SCALE)
 
 ENOUGH, LITTLE = "1G", "192M"
-"""Memory of a guest: as much as the load needs, or less than its files."""
+"""Memory of a guest: enough for programs beside a load, or less than its files."""
+
+STEADY = 10
+"""So many times the background threshold, from which on the flusher writes, is written by a load that is no burst."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,15 @@ class Entry:
 
 CATALOGUE = (
     Entry("sequential", ALL_MODES, drive=STREAM),
-    Entry("random", ALL_MODES),
+    Entry("random", ALL_MODES, drive=FAST),
+    Entry("random-burst", ALL_MODES),
     Entry("small-4k"),
     Entry("small-64k"),
     Entry("append", only_appends=True),
-    Entry("append-paced", only_appends=True),
+    Entry("append-paced-burst", only_appends=True),
     Entry("paced"),
     Entry("tree"),
-    Entry("temp"),
+    Entry("temp-burst"),
     Entry("compaction"),
     Entry("memory", drive=STREAM, touched=0.75),
     Entry("capped", sysctls={"vm/dirty_background_bytes": 32 << 20, "vm/dirty_bytes": 64 << 20}),
@@ -85,7 +89,7 @@ CATALOGUE = (
 NAMES = tuple(dict.fromkeys(entry.name for entry in CATALOGUE))
 
 SHORT = tuple(
-    f"{name}/xfs/{mode}" for name in ("small-4k", "append", "paced", "random") for mode in ("buffered", "dontcache")
+    f"{name}/xfs/{mode}" for name in ("small-4k", "append", "paced", "random-burst") for mode in ("buffered", "dontcache")
 )
 """What make run runs."""
 
@@ -105,6 +109,10 @@ class Load:
     def moved(self) -> int:
         """The bytes that the jobs that know their end read or write."""
         return sum(section.bytes for section in self.scenario.sections)
+
+    def is_steady(self, written: int, threshold: float) -> bool:
+        """Has it written enough to report its second half as a steady state, if it is not called a burst?"""
+        return "burst" in self.scenario.name or not self.scenario.written or written >= STEADY * threshold
 
     @property
     def own_mode(self) -> str:

@@ -32,7 +32,7 @@ from .drives import Drive
 from .full import check_pairs, direct_servers, tables_of
 from .target import Target
 
-FACTOR = 8
+FACTOR = 4
 """What the sizes of the job files, which are a small guest's, are multiplied by."""
 
 ASSUMED_RATE = 500e6

@@ -78,6 +78,8 @@ class Section:
     """its files are removed before the end: what is written to them need not reach the drive"""
     rate: int
     """the bytes a second that all jobs are paced to; 0 for as fast as they can"""
+    seconds: int
+    """after which fio ends a job, whether it has done all or not; 0 for never"""
     options: tuple[str, str]
     """direct and uncached, as the file has them"""
 
@@ -104,6 +106,8 @@ class Section:
     @property
     def bytes(self) -> int:
         """What all its jobs read or write together, or about; nothing where they have no end of their own."""
+        if not self.filename:
+            return self.footprint
         return self.jobs * (self.ios_per_job or 0) * (self.smallest + self.block) // 2
 
     @property
@@ -278,6 +282,7 @@ def _section(job: configparser.SectionProxy) -> Section:
         overwrites=job.getboolean("overwrite", False),
         temporary=job.getboolean("unlink_each_loop", False),
         rate=jobs * rate,
+        seconds=job.getint("runtime", 0),
         options=(job["direct"], job["uncached"]),
     )
 
@@ -310,6 +315,7 @@ def _our_section(job: configparser.SectionProxy) -> Section:
         overwrites=False,
         temporary=False,
         rate=0,
+        seconds=0,
         options=(job["direct"], job["uncached"]),
     )
 
@@ -399,7 +405,8 @@ def _outcome(
         ios, least, most = job["ios"], job["ios"] * section.smallest, job["ios"] * section.block
         if section.ios_per_job is None and ios < FEWEST:
             raise refuse(f"a job {done} {ios} times, less than {FEWEST}")
-        if not least <= job["bytes"] <= most or section.ios_per_job is not None and ios != section.ios_per_job:
+        cut = 0 < 1000 * section.seconds <= job["runtime_ms"] + CLOCKS_MS
+        if not least <= job["bytes"] <= most or section.ios_per_job not in (None, ios) and not cut:
             raise refuse(f"a job {done} {ios} times of {section.ios_per_job}")
         if job.pop("mode") != section.mode(mode):
             raise refuse("fio ran in another mode")

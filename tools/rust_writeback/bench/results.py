@@ -345,8 +345,14 @@ def _counted(line: Line) -> list[int]:
 
 
 def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], refuse: Refuse) -> None:
-    """A guest has a counter of its own, which moves for DONTCACHE writes and for nothing else."""
+    """A guest has a counter of its own, which moves for DONTCACHE writes and for nothing else.
+
+    Direct writes dirty no memory, so that they are steady from the first one on.
+    """
     scenario, mode = step.load.scenario, step.load.mode
+    written = sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads)
+    if mode != catalogue.SCALE and not step.load.is_steady(written, line["background_pages"] * PAGE):
+        raise refuse(f"it wrote {written / 1e6:.0f} MB, less than {catalogue.STEADY} times the background threshold")
     if not line["counter_before"]:
         raise refuse("there is no DONTCACHE counter for its device")
     before = line["counter_before"][0]
