@@ -622,6 +622,7 @@ def test_the_guest_gets_memory_for_a_drive_that_is_in_it() -> None:
     options = machine.options(emulated)
     assert (options.mem, options.share) == ("1024M", boots.DRIVER)
     assert options.nvme and (options.nvme.bps, options.nvme.iops) == ("125M", "3000")
+    assert options.flush_us == boots.FLUSH_US
     assert "drive" not in machine.plan(emulated)
     options = machine.options(held)
     assert options.nvme is None

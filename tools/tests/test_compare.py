@@ -74,6 +74,8 @@ def spoiled(what: str) -> list[dict[str, Any]]:
         dontcache["samples"] = []
     elif what == "fio failed":
         buffered["status"] = 1
+    elif what == "never flushed":
+        buffered["used_with_sync"] = {**buffered["used_with_sync"], "device_flushes": 0}
     elif what == "too few files":
         lines[4]["cached_after"]["by_file"].popitem()
     return lines
@@ -93,6 +95,7 @@ def spoiled(what: str) -> list[dict[str, Any]]:
         ("flusher ran", "moved without DONTCACHE"),
         ("no samples", "nothing was sampled"),
         ("fio failed", "fio ended with status 1"),
+        ("never flushed", "its drive was never flushed"),
         ("too few files", "31 files of 32"),
     ],
 )
@@ -301,8 +304,9 @@ def test_the_driver_reads_one_value_of_vmstat() -> None:
 
 
 def test_the_driver_reads_what_a_device_has_done() -> None:
-    stat = b"  10 0 80 3  7 2 4096 9  0 5 6 1 0 8 2 0 0\n"
-    assert files.transferred(stat) == {"read": 80 * 512, "written": 4096 * 512, "writes": 7}
+    stat = b"  10 0 80 3  7 2 4096 9  0 5 6 1 0 8 2 2 9\n"
+    assert files.transferred(stat) == {"read": 80 * 512, "written": 4096 * 512, "writes": 7, "flushes": 2}
+    assert set(files.transferred(b"").values()) == {0}
 
 
 def test_the_driver_counts_context_switches() -> None:

@@ -212,6 +212,16 @@ def test_fio_is_told_which_clock_to_take(kind: type[place.Place], clock: str, tm
     assert where.environment["BENCH_CLOCK"] == clock
 
 
+def test_a_bare_device_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sync(2) writes what is cached of it, and leaves the cache of the drive as it is."""
+    where, flushed = place.Place.__new__(place.Place), []
+    where.bare, where.descriptor = True, 77
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    monkeypatch.setattr(os, "sync", None)
+    where.sync()
+    assert flushed == [77]
+
+
 def fail() -> None:
     raise OSError(5, "Input/output error")
 

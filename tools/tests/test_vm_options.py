@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from rust_writeback.vm import emulated, qemu
+from rust_writeback.vm import emulated, images, qemu
 from rust_writeback.errors import Failure
 from rust_writeback.vm.options import NvmeOptions, VmOptions, amount
 
@@ -80,6 +84,22 @@ def test_programs_need_an_initramfs_that_stays() -> None:
 
 def wires() -> qemu.Wires:
     return qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
+
+
+def test_a_flush_takes_its_time_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A volatile cache is what QEMU has either way; the time is ours, since the host's drive takes any."""
+    quick, slow = (qemu.command(VmOptions(flush_us=us), "tcg", wires()) for us in (0, 1000))
+    assert "cache=unsafe" in " ".join(quick) and "cache=writeback" in " ".join(slow)
+    assert slow[:3] == ["env", f"LD_PRELOAD={images.SLOW_FLUSH}", "FLUSH_US=1000"] and quick[0] == slow[3]
+    if not shutil.which("clang"):
+        pytest.skip("no clang here; the build root has it")
+    monkeypatch.setattr(images, "SLOW_FLUSH", tmp_path / "slow_flush.so")
+    images.ensure_slow_flush()
+    program = "import os, time; a = time.monotonic(); os.fdatasync(1); print(time.monotonic() - a)"
+    environment = {**os.environ, "LD_PRELOAD": str(images.SLOW_FLUSH), "FLUSH_US": "300000"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    # A pipe cannot be synced, so it was not tried.
+    assert 0.3 <= float(done.stdout) < 30 and done.stderr == ""
 
 
 def test_a_throttled_drive_on_the_command_line() -> None:

@@ -20,6 +20,9 @@ def make(megabytes: int, nanoseconds: int, depth: int = 1023, kilobytes: int = 5
     settings = {
         "size": megabytes,
         "memory_backed": 1,
+        # A volatile cache: flushes come, and take as long as any request. It stays empty, because a write goes to the
+        # memory of the drive where there is any.
+        "cache_size": 1,
         "irqmode": 2,
         "completion_nsec": nanoseconds,
         "submit_queues": 1,
@@ -35,7 +38,8 @@ def make(megabytes: int, nanoseconds: int, depth: int = 1023, kilobytes: int = 5
         raise Refused(f"null_blk makes no drive: {error}") from None
     device = f"/dev/{NAME}"
     # A page takes memory when it is first written, which is not to happen under a load.
-    fill = ["dd", "if=/dev/zero", f"of={device}", "bs=1M", f"count={megabytes}", "oflag=direct", "status=none"]
+    fill = ["dd", "if=/dev/zero", f"of={device}", "bs=1M", f"count={megabytes}", "status=none"]
+    fill += ["oflag=direct", "conv=fsync"]
     done = subprocess.run(fill, capture_output=True, text=True)
     if done.returncode:
         raise Refused(f"the drive cannot be filled: {' '.join(done.stderr.split())[-300:]}")

@@ -100,9 +100,9 @@ def stat_of(bdi: bytes) -> str:
 
 
 def transferred(stat: bytes) -> dict[str, int]:
-    """What a device has done so far, from its stat file: bytes, and writes as the device got them."""
-    words = stat.split() or [b"0"] * 7
-    return {"read": int(words[2]) * SECTOR, "written": int(words[6]) * SECTOR, "writes": int(words[4])}
+    """What a device has done so far, from its stat file: bytes, writes as the device got them, and flushes."""
+    words = [int(word) for word in stat.split()] or [0] * 17
+    return {"read": words[2] * SECTOR, "written": words[6] * SECTOR, "writes": words[4], "flushes": words[15]}
 
 
 def context_switches(text: bytes) -> int:

@@ -95,8 +95,11 @@ class Place:
         return [entry.path for entry in os.scandir(self.directory) if entry.is_file()]
 
     def sync(self) -> None:
-        """Have all of the load reach the device."""
-        os.sync()
+        """Have all of the load reach the device, and leave its cache: sync(2) does not flush a bare one."""
+        if self.bare:
+            os.fsync(self.descriptor)
+        else:
+            os.sync()
 
     def begin_cold(self) -> None:
         """Nothing dirty, and none of the files cached."""

@@ -35,6 +35,9 @@ SLOWNESS = 1.5
 FAST_RATE = 200e6
 """Bytes a second that an emulated CPU copies, where the drive is no limit."""
 
+FLUSH_US = 1000
+"""What a flush of an emulated drive takes. Its cache is volatile, as that of a guest's own drive is."""
+
 DRIVER = paths.TOOLS / "guest"
 """The folder that the guest gets; the package in it is bench."""
 
@@ -70,7 +73,9 @@ class Machine:
         """One boot of it."""
         drive, mem = boot.drive, amount(boot.mem) + self.held(boot.drive)
         nvme = None if drive.in_memory else emulated.NvmeOptions(size=self.size, bps=drive.bps, iops=drive.iops)
-        return emulated.VmOptions(core=boot.variant.core, smp=self.cpus, mem=f"{mem >> 20}M", nvme=nvme, share=DRIVER)
+        return emulated.VmOptions(
+            core=boot.variant.core, smp=self.cpus, mem=f"{mem >> 20}M", nvme=nvme, share=DRIVER, flush_us=FLUSH_US
+        )
 
     def plan(self, boot: Boot) -> dict[str, Any]:
         """What the guest is to do."""

@@ -355,6 +355,8 @@ def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], refuse: Ref
         raise refuse(f"it wrote {written / 1e6:.0f} MB, less than {catalogue.STEADY} times the background threshold")
     if not line["counter_before"]:
         raise refuse("there is no DONTCACHE counter for its device")
+    if written and not line["used_with_sync"]["device_flushes"]:
+        raise refuse("its drive was never flushed, so nothing proves that it keeps what was written")
     before = line["counter_before"][0]
     *counted, most_pages = _counted(line)
     moved = any(value != before for value in counted) or most_pages > 0

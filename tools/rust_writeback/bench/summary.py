@@ -86,6 +86,7 @@ COSTS = (
     WRITE_SIZE,
     Metric("writes", "writes of device", "1/MiB", _of_writes(lambda boot: boot.device["writes"] / _mib(boot.written))),
     AMPLIFICATION,
+    Metric("flushes", "flushes", "", _of_writes(lambda boot: boot.device["flushes"])),
     Metric("device_read", "device reads", "MB", _of_writes(lambda boot: boot.device["read"] / 1e6)),
     SWITCHES,
     *(_latency(percent, of_syncs=True) for percent in PERCENTILES[:2]),

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from .contenders import KERNEL, title
 from .summary import Cell, Group, Metric, SHORT
 
-WIDTH = 140
+WIDTH = 160
 """Columns of the table where there is no terminal to ask."""
 
 LEGEND = (

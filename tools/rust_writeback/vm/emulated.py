@@ -142,6 +142,8 @@ def run(
     if not options.image.exists():
         raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {options.made_by}")
     images.ensure(whole=options.icount, arch=options.arch)
+    if options.flush_us:
+        images.ensure_slow_flush()
     foreign = options.arch != X86
     given = "icount" if options.icount else "tcg" if foreign else options.accel
     chosen = given or accel.choose(lambda: _trial(options.kernel))

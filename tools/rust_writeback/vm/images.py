@@ -28,6 +28,7 @@ from . import foreign
 INIT_SOURCE = paths.TOOLS / "guest" / "init.c"
 LOAD = paths.BUILD / "bin" / "load"
 LOAD_SOURCE = paths.TOOLS / "guest" / "load.c"
+SLOW_FLUSH = paths.BUILD / "bin" / "slow_flush.so"
 
 PACKAGES = """
     bash btrfs-progs coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
@@ -235,8 +236,8 @@ def init(arch: Arch) -> Path:
     return _of(arch, paths.BUILD / "guest-init")
 
 
-def _program(source: Path, program: Path, arch: Arch) -> None:
-    compile_it = functools.partial(compile_program, source, program, arch=arch)
+def _program(source: Path, program: Path, arch: Arch, *libraries: str) -> None:
+    compile_it = functools.partial(compile_program, source, program, *libraries, arch=arch)
     steps.step(program.name, steps.digest(source, Path(__file__)), [program], compile_it)
 
 
@@ -250,6 +251,12 @@ def ensure_programs(arch: Arch = X86) -> None:
 def ensure_load() -> None:
     """Make the program of loads that fio cannot say, for this machine."""
     _program(LOAD_SOURCE, LOAD, X86)
+
+
+def ensure_slow_flush() -> None:
+    """Make what QEMU is loaded with where a flush takes its time."""
+    with steps.only_one("guest"):
+        _program(Path(__file__).parent / "slow_flush.c", SLOW_FLUSH, X86, "-shared", "-fPIC", "-nostdlib")
 
 
 def ensure(whole: bool = False, arch: Arch = X86) -> None:

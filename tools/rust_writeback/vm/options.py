@@ -79,6 +79,8 @@ class VmOptions:
     kernel: Path | None = None
     arch: Arch = X86
     made_by: str = "make kernel"
+    flush_us: int = 0
+    """what a flush of the drive takes; QEMU omits it if it takes nothing"""
 
     @property
     def image(self) -> Path:

@@ -145,7 +145,8 @@ def _devices(options: VmOptions, wires: Wires) -> list[str]:
         arguments += ["-device", "virtio-blk-pci,drive=root"]
     if options.nvme and wires.drive is not None:
         nvme = options.nvme
-        drive = "if=none,id=nvme,format=raw,cache=unsafe,aio=threads,discard=unmap"
+        drive = f"if=none,id=nvme,format=raw,cache={'writeback' if options.flush_us else 'unsafe'}"
+        drive += ",aio=threads,discard=unmap"
         drive += f",file=/proc/self/fd/{wires.drive}"
         drive += f",throttling.bps-total={amount(nvme.bps)}" if nvme.bps else ""
         drive += f",throttling.iops-total={amount(nvme.iops)}" if nvme.iops else ""
@@ -169,7 +170,8 @@ def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
         parameters += " nokaslr rootfstype=ramfs"
     kernel = ["-kernel", str(options.image), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
     kernel += ["-append", f"{parameters} {options.append}".strip()]
-    return [find(options.arch), *_machine(options, accel), *_devices(options, wires), *kernel]
+    flush = ["env", f"LD_PRELOAD={images.SLOW_FLUSH}", f"FLUSH_US={options.flush_us}"] if options.flush_us else []
+    return [*flush, find(options.arch), *_machine(options, accel), *_devices(options, wires), *kernel]
 
 
 def explain(stderr: str, returncode: int) -> str:
