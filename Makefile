@@ -48,7 +48,7 @@ $(goals):
 else
 
 # First:
-## run: build, compare the two cores, write build/report/; 4 to 18 minutes
+## run: build, compare the two cores, write build/report/; 14 to 28 minutes
 run:
 	@tools/enter --install python3 -m rust_writeback $@
 

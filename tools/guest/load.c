@@ -13,8 +13,9 @@
  * and so on, which have to be there; they end with the writers.
  * touch: uses so much memory, all of it again and again, until it is killed.
  *
- * MODE is buffered or dontcache. A job's runtime ends when its last request has
- * returned; durable is when all of it was on the drive. job_start is of the epoch.
+ * MODE is that of the writers: buffered, dontcache or direct. A job's runtime ends
+ * when its last request has returned; durable is when all of it was on the drive.
+ * job_start is of the epoch.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -59,7 +60,7 @@ struct job {
 };
 
 static const char *directory;
-static int mode_flags;
+static int mode_flags, open_flags;
 static uint64_t files, size, block, read_block;
 static atomic_int writers_left;
 static pthread_barrier_t ready;
@@ -123,7 +124,7 @@ static void print_traffic(const char *name, const struct job *job, bool there)
 
 static void print_job(const struct job *job, bool last)
 {
-	bool uncached = mode_flags && !job->reads;
+	bool uncached = mode_flags && !job->reads, direct = open_flags && !job->reads;
 
 	printf("{\"jobname\":\"%s\",\"error\":0,", job->name);
 	print_traffic("read", job, job->reads);
@@ -133,7 +134,7 @@ static void print_job(const struct job *job, bool last)
 	printf("},\"job_start\":%.3f,\"durable\":%.3f,", job->start_ns / 1e6, job->durable_ns / 1e6);
 	printf("\"usr_cpu\":%.6f,\"sys_cpu\":%.6f,", 1e11 * job->user / job->runtime_ns,
 	       1e11 * job->system / job->runtime_ns);
-	printf("\"job options\":{\"direct\":\"0\",\"uncached\":\"%d\"}}%s", uncached, last ? "" : ",");
+	printf("\"job options\":{\"direct\":\"%d\",\"uncached\":\"%d\"}}%s", direct, uncached, last ? "" : ",");
 }
 
 static void measure_cpu(struct job *job)
@@ -203,7 +204,7 @@ static int tree(uint64_t smallest)
 	if (dir < 0)
 		err(1, "%s", directory);
 	for (uint64_t i = 0; i < files; i++, bytes = bytes < size ? 2 * bytes : smallest) {
-		int fd = open_file("%s/tree.%d.%llu", 0, i, O_WRONLY | O_CREAT | O_EXCL);
+		int fd = open_file("%s/tree.%d.%llu", 0, i, O_WRONLY | O_CREAT | O_EXCL | open_flags);
 
 		write_file(&job, fd, from, bytes);
 		close(fd);
@@ -235,7 +236,7 @@ static void *write_tables(void *argument)
 	begin = begin_job(job);
 	snprintf(old, sizeof(old), "%s/new.%d", directory, job->number);
 	for (uint64_t i = 0; i < files; i++) {
-		int fd = open_file("%s/new.%d", job->number, 0, O_WRONLY | O_CREAT | O_EXCL);
+		int fd = open_file("%s/new.%d", job->number, 0, O_WRONLY | O_CREAT | O_EXCL | open_flags);
 
 		write_file(job, fd, from, size);
 		job->runtime_ns = now() - begin;
@@ -335,9 +336,10 @@ static uint64_t number(const char *text)
 
 static void set_mode(const char *text)
 {
-	if (strcmp(text, "buffered") && strcmp(text, "dontcache"))
-		errx(2, "%s is no mode; there are buffered and dontcache", text);
-	mode_flags = strcmp(text, "buffered") ? RWF_DONTCACHE : 0;
+	if (strcmp(text, "buffered") && strcmp(text, "dontcache") && strcmp(text, "direct"))
+		errx(2, "%s is no mode; there are buffered, dontcache and direct", text);
+	mode_flags = strcmp(text, "dontcache") ? 0 : RWF_DONTCACHE;
+	open_flags = strcmp(text, "direct") ? 0 : O_DIRECT;
 }
 
 int main(int argc, char **argv)

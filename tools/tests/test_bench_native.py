@@ -126,8 +126,8 @@ def test_a_whole_benchmark(natives: Natives, capsys: pytest.CaptureFixture[str])
     assert natives.made == ["kernel", "load"]
     # Two sizes of memory: two boots of each core and pair.
     assert natives.booted == [
-        *[("c", "xfs", 4), ("rust", "xfs", 4), ("c", "xfs", 1), ("rust", "xfs", 1)],
-        *[("rust", "xfs", 4), ("c", "xfs", 4), ("rust", "xfs", 1), ("c", "xfs", 1)],
+        *[("c", "xfs", 6), ("rust", "xfs", 6), ("c", "xfs", 1), ("rust", "xfs", 1)],
+        *[("rust", "xfs", 6), ("c", "xfs", 6), ("rust", "xfs", 1), ("c", "xfs", 1)],
     ]
     sizes = {int(options.mem.removesuffix("M")) - (1280 + 1280 // 16) for options in natives.asked}
     assert sizes == {1024, 192} and {options.cpus for options in natives.asked} == {1}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from bench_samples import GUEST, LOADS, boot, variant
 from rust_writeback import paths
-from rust_writeback.bench import full, hardware, results, summary, target
+from rust_writeback.bench import hardware, results, summary, target
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.vm.options import NvmeOptions, VmOptions
@@ -104,13 +104,13 @@ def test_who_is_blocked_is_in_state_d(stat: bytes, blocked: bool) -> None:
     assert sampler.is_blocked(stat) == blocked
 
 
-def test_direct_servers_have_a_table_of_their_own_and_other_places_none() -> None:
+def test_direct_servers_stand_beside_buffered_ones_like_direct_loads() -> None:
     served = results.accept(lines_of(), STEPS, 1, RUST)
     local = results.plan([LOADS[f"sequential/xfs/{mode}"] for mode in ("buffered", "dontcache", "direct")])
     elsewhere = results.accept(boot("rust", local), local, 1, RUST)
-    groups = full.direct_servers([*served, *elsewhere])
-    assert [(group.place, group.variants) for group in groups] == [("nfs", ("buffered", "direct"))]
-    assert full.direct_servers(elsewhere) == []
+    groups = summary.beside([*served, *elsewhere])
+    modes = [("buffered", "dontcache"), ("buffered", "direct")]
+    assert [(group.place, group.variants) for group in groups] == [(place, m) for m in modes for place in ("nfs", "xfs")]
 
 
 STOPS = """

@@ -494,7 +494,7 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.Capture
     # A row is of what was measured: mixed is run in one mode.
     assert "| mixed: writer | buffered |" not in markdown and "| mixed: writer | dontcache |" in markdown
     # What stands side by side is one load in two modes; there is no core to tell.
-    assert "| scenario | buffered, MB/s | DONTCACHE, MB/s | ratio second half |" in markdown
+    assert "| scenario | buffered, MB/s | DONTCACHE, MB/s | O_DIRECT, MB/s | ratio second half | O_DIRECT ratio |" in markdown
     assert "DONTCACHE beside buffered" in printed.out
 
 

@@ -100,6 +100,18 @@ def test_a_drive_in_memory_holds_every_load(machine: boots.Machine) -> None:
         assert load.scenario.footprint < 0.95 * amount(machine.size_in_memory), load.name
 
 
+def test_direct_writes_stand_beside_the_others() -> None:
+    """But for records that are no whole blocks, and a load whose readers are what it is about."""
+    without = {"append", "append-paced-burst", "mixed"}
+    for entry in catalogue.CATALOGUE:
+        assert (entry.modes == catalogue.ALL_MODES) == (entry.name not in without), entry.name
+    for load in LOADS.values():
+        aligned = all(section.smallest % 4096 == 0 for section in load.scenario.sections)
+        assert aligned == (not load.scenario.name.startswith("append")), load.name
+    shown = catalogue.matrix(catalogue.SHORT, FOLDER)
+    assert {load.scenario.name for load in shown if load.mode == "direct"} == {"small-4k", "paced", "random-burst"}
+
+
 @pytest.mark.parametrize("name", [load.name for load in LOADS.values() if load.place == "device"])
 def test_what_runs_on_a_device_makes_no_files(name: str) -> None:
     load = LOADS[name]
@@ -112,7 +124,7 @@ def test_what_runs_on_a_device_makes_no_files(name: str) -> None:
     ("patterns", "names"),
     [
         (["mixed"], ["mixed/xfs/dontcache", "mixed/ext4/dontcache"]),
-        (["depth-1/device"], ["depth-1/device/buffered", "depth-1/device/dontcache"]),
+        (["depth-1/device"], [f"depth-1/device/{mode}" for mode in catalogue.ALL_MODES]),
         (["tree/e*/buffered"], ["tree/ext4/buffered"]),
         (["writers-?/ext4/d*", "device-read/*/buffered"], []),
     ],

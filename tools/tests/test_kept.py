@@ -145,6 +145,25 @@ def test_the_picture_has_a_row_for_each_load() -> None:
     assert all(row.load in svg for row in kept.readme_rows(page))
 
 
+def test_a_page_has_the_second_half_and_direct_writes_where_they_were_run() -> None:
+    """Pages of before had neither, and are read all the same."""
+    header = ["scenario", "core", *["MB/s"] * 3, "ratio second half", "O_DIRECT ratio", "ratio of start"]
+    lines = []
+    for part in kept.LOAD:
+        lines += ["", f"## {part.heading}", "", kept._markdown(header, [], 2)]
+        for name in part.loads:
+            direct = "" if name == "append" else "0.50 (0.40-0.60)"
+            lines += [f"| {name} | {core} | 9 | 9 | 9 | 1.50 (1.40-1.60) | {direct} | 7.00 (6.00-8.00) |" for core in ("C", "Rust")]
+    rows = kept.readme_rows("\n".join(lines))
+    assert {(row.c, row.rust) for row in rows} == {("1.50 (1.40-1.60)",) * 2}
+    assert {row.load for row in rows if row.direct != "0.50 (0.40-0.60)"} == {"four logs that are synced"}
+    old = kept.readme_rows((paths.PROJECT / "tools" / "results" / "load.md").read_text())
+    assert [row.load for row in old] == [row.load for row in rows]
+    assert {row.direct for row in old} == {"-"}
+    # What is paced has no bandwidth.
+    assert not any("each millisecond" in row.load for row in rows)
+
+
 def test_a_page_has_its_tables_without_ratios_of_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "report.md").write_text(
         f"{kept.BESIDE}:\n\n| load | MB/s |\n| --- | ---: |\n| one | 1 |\n| Rust/C | 2 |\n\nObtained by `x`: 2 pairs\n"

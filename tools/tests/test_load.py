@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ from bench_samples import FOLDER, GUEST
 from rust_writeback import paths
 from rust_writeback.vm import images
 from rust_writeback.bench import histogram, jobs
+
+sys.path.insert(0, str(GUEST))
+
+from bench import pages  # noqa: E402
 
 TREE = {"files=4620": "files=300"}
 COMPACTION = {"numjobs=4": "numjobs=3", "files=32": "files=2", "file_size=64m": "file_size=1m"}
@@ -127,6 +132,14 @@ def test_dontcache_is_asked_for_where_the_mode_says_so(program: Path, disk: Path
     assert writers.jobs and readers.jobs
 
 
+def test_direct_writes_leave_nothing_in_the_cache(program: Path, disk: Path, tmp_path: Path) -> None:
+    load = scenario("compaction", COMPACTION, tmp_path)
+    done = run(program, load, "direct", disk)
+    assert outcomes(load, "direct", done)[0].ios == 6 * 8
+    cached = pages.cached_pages(map(str, disk.glob("table.*")))
+    assert (cached["files"], cached["cache"]) == (6, 0)
+
+
 def test_a_file_system_without_dontcache_is_told_in_a_line(program: Path, tmp_path: Path) -> None:
     probe = tmp_path / "probe"
     with probe.open("wb") as file:
@@ -162,7 +175,7 @@ def changed(words: list[str], index: int, word: str) -> list[str]:
         (changed(GOOD_TREE, 2, "0"), "0 is not a number above 0"),
         (changed(GOOD_TREE, 3, "4k"), "4k is not a number above 0"),
         (changed(GOOD_TREE, 5, ""), " is not a number above 0"),
-        (changed(GOOD_TREE, 6, "direct"), "direct is no mode; there are buffered and dontcache"),
+        (changed(GOOD_TREE, 6, "cached"), "cached is no mode; there are buffered, dontcache and direct"),
         (changed(GOOD_TREE, 1, "DIR/none"), "DIR/none: No such file or directory"),
         (changed(GOOD_COMPACTION, 1, "DIR/none"), "No such file or directory"),
         (changed(GOOD_COMPACTION, 8, ""), " is no mode"),

@@ -197,26 +197,32 @@ def test_a_row_says_where_it_was_measured_if_there_are_several_places() -> None:
 
 
 def test_the_table_beside_has_both_figures_and_their_ratio() -> None:
-    measurements = [slower(m, 2 if m.mode == "dontcache" else 1) for m in comparison()]
+    measurements = [slower(m, {"dontcache": 2, "direct": 4}.get(m.mode, 1)) for m in comparison()]
     groups = summary.beside(measurements)
     beside = table.Beside("", groups, summary.BESIDE)
     assert beside.names() == ["scenario", "drive", "core"]
-    assert beside.header()[3:7] == ["buffered, MB/s", "DONTCACHE, MB/s", "ratio second half", "ratio of start"]
+    figures, ratios = [f"{mode}, MB/s" for mode in ("buffered", "DONTCACHE", "O_DIRECT")], ["ratio second half"]
+    assert beside.header()[3:9] == [*figures, *ratios, "O_DIRECT ratio", "ratio of start"]
     rows = beside.rows()
     assert [row[:3] for row in rows[:2]] == [["sequential", "stream", "C"], ["sequential", "stream", "Rust"]]
     for row in rows:
         assert float(row[4]) / float(row[3]) == pytest.approx(0.5, abs=0.01)
-        assert row[5] == "0.500 (0.500-0.500)"
+        assert row[6:8] == ["0.500 (0.500-0.500)", "0.25 (one pair)"]
     # A ratio stands beside figures here: none of its rows is a row of ratios.
     assert not any(table.is_ratio(row, len(beside.names())) for row in rows)
 
 
 def test_a_load_of_one_mode_has_nothing_beside_it() -> None:
-    buffered = [m for m in comparison() if m.mode != "dontcache"]
+    buffered = [m for m in comparison() if m.mode == "buffered"]
     assert summary.beside(buffered) == []
     assert full.tables_of(summary.summarize(buffered), [])[0].heading == "What the loads did"
-    only_c = [m for m in comparison() if m.mode != "dontcache" or m.variant == "c"]
+    only_c = [m for m in comparison() if m.mode == "buffered" or m.variant == "c"]
     assert {group.mode for group in summary.beside(only_c)} == {"c"}
+    # A mode that could not be run leaves the other one its pairs.
+    alone = summary.beside([m for m in comparison() if m.mode != "direct"])
+    assert alone == [group for group in summary.beside(comparison()) if group.variants == ("buffered", "dontcache")]
+    beside = table.Beside("", alone, summary.BESIDE)
+    assert {(row[5], row[7]) for row in beside.rows()} == {("", "")}
 
 
 def mixed(revisions: Sequence[str]) -> report.Report:

@@ -190,26 +190,15 @@ def carry_out(bench: Bench, folder: Path, command: str) -> int:
         return status
 
 
-def tables_of(
-    groups: Sequence[summary.Group],
-    beside: Sequence[summary.Group],
-    of_server: Sequence[summary.Group] = (),
-) -> list[table.Table]:
+def tables_of(groups: Sequence[summary.Group], beside: Sequence[summary.Group]) -> list[table.Table]:
     """The tables of a report, with the columns that there are figures for."""
     about = [
         table.Beside("DONTCACHE beside buffered", beside, summary.BESIDE),
-        table.Beside("A server that reads and writes directly beside buffered", of_server, summary.BESIDE),
         table.Table("What the loads did", groups, summary.SHORT),
         table.Table("What they cost", groups, summary.COSTS),
     ]
     tables = [replace(one, metrics=[m for m in one.metrics if _there(one.groups, m)]) for one in about]
     return [one for one in tables if one.rows()]
-
-
-def direct_servers(measurements: Sequence[results.Measurement]) -> list[summary.Group]:
-    """Servers that read and write directly, beside buffered: elsewhere it is the load that does, as a scale."""
-    served = [m for m in measurements if m.place == catalogue.NFS]
-    return summary.beside(served, mode=catalogue.SCALE)
 
 
 def _there(groups: Sequence[summary.Group], metric: summary.Metric) -> bool:
@@ -228,7 +217,7 @@ def finish(bench: Bench, folder: Path, fio: str, command: str, begin: float) -> 
     setup["seconds"] = round(time.monotonic() - begin)
     measurements = bench.ordered()
     groups, beside = summary.summarize(measurements, summary.FULL), summary.beside(measurements)
-    tables = tables_of(groups, beside, direct_servers(measurements))
+    tables = tables_of(groups, beside)
     told = report.Report(setup, known, measurements, groups, beside, tables, bench.notes(known), bench.vm.words)
     report.show(told)
     report.write(folder, told)

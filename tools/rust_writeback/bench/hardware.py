@@ -29,7 +29,7 @@ from ..progress import Bar
 from ..vm import images, machine
 from . import boots, catalogue, contenders, jobs, journal, report, results, summary, table, target
 from .drives import Drive
-from .full import check_pairs, direct_servers, tables_of
+from .full import check_pairs, tables_of
 from .target import Target
 
 FACTOR = 4
@@ -345,10 +345,7 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     shown = bench.shown()
     groups = summary.summarize(shown, summary.FULL)
     beside = summary.beside(bench.ordered())
-    tables = tables_of(groups, beside, direct_servers(bench.ordered()))
-    told = report.Report(
-        setup, known, shown, groups, beside, tables, bench.notes(), Words()
-    )
+    told = report.Report(setup, known, shown, groups, beside, tables_of(groups, beside), bench.notes(), Words())
     report.show(told)
     report.write(folder, told)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)

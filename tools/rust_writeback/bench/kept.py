@@ -38,6 +38,9 @@ REVISION = re.compile(r"\brevision ([0-9a-f]{12})\b")
 
 BESIDE = "DONTCACHE beside buffered"
 
+RATIO = re.compile("ratio (?!of )|O_DIRECT ratio")
+"""The columns of its main figure. Until 2026-11 that was the whole run, and there was no O_DIRECT."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -59,9 +62,6 @@ def _bench(*loads: str, more: str, on: str = "") -> str:
 
 _NATIVE = ("small-*", "sequential", "memory", "random", "append", "tree", "writers-32")
 
-_WRITTEN = "/xfs/[bd][uo]*"
-"""Buffered and with DONTCACHE."""
-
 LOAD = (
     Part(
         "make run",
@@ -72,27 +72,26 @@ LOAD = (
         {
             "small-4k": "4 KiB in a row",
             "append": "four logs that are synced",
-            "paced": "four writers of 4 KiB each millisecond",
-            "random": "random 4 KiB",
+            "random-burst": "a burst of random 4 KiB",
         },
     ),
     Part(
         "The native machine",
         paths.BUILD / "native",
-        _bench(*(load + _WRITTEN for load in _NATIVE), on="NATIVE=1", more="--pairs 16"),
+        _bench(*(f"{load}/xfs" for load in _NATIVE), on="NATIVE=1", more="--pairs 16"),
         machine="native",
         loads={
-            "small-4k": "4 KiB in a row, memory to spare",
-            "sequential": "1 MiB in a row, memory to spare",
+            "small-4k": "4 KiB in a row",
+            "sequential": "1 MiB in a row",
             "memory": "1 MiB in a row, most memory in use",
-            "random": "random 4 KiB, memory to spare",
+            "random": "random 4 KiB",
         },
     ),
     Part(
         "An NFS server",
         paths.BUILD / "bench",
         _bench("*/nfs", more="--pairs 3"),
-        (BESIDE, "A server that reads and writes directly beside buffered", "What the loads did"),
+        (BESIDE, "What the loads did"),
         "emulated drive",
         {"sequential": "an NFS server, files larger than memory, in a row"},
     ),
@@ -100,8 +99,8 @@ LOAD = (
 
 
 def _all_loads(file_system: str) -> tuple[Part, ...]:
-    """Each load on it, on the drive that it says, buffered and with DONTCACHE."""
-    command = _bench(f"*/{file_system}/[bd][uo]*", more=f"--pairs 2 --report build/{file_system}")
+    """Each load on it, on the drive that it says."""
+    command = _bench(f"*/{file_system}", more=f"--pairs 2 --report build/{file_system}")
     return (Part("make bench", paths.BUILD / file_system, command),)
 
 
@@ -298,12 +297,13 @@ revision they are of: they take an hour or more, and differ more from run to run
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the README's table: a load, and either core's ratio with its interval, in words."""
+    """A line of the README's table: a load, and ratios with their intervals: of either core, and of O_DIRECT with Rust."""
 
     load: str
     machine: str
     c: str
     rust: str
+    direct: str
 
 
 def _section(page: str, part: Part) -> str:
@@ -316,21 +316,24 @@ def readme_rows(page: str) -> list[Row]:
     for part in LOAD:
         lines_of_table = (line for line in _section(page, part).splitlines() if line[:1] == "|")
         table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines_of_table]
-        ratio = table[0].index("ratio to durable") if table else 0
-        found = {(row[0], row[1]): row[ratio] for row in reversed(table)}
+        columns = [number for number, title in enumerate(table[0] if table else []) if RATIO.match(title)]
+        found = {(row[0], row[1]): [row[column] for column in columns] for row in reversed(table)}
         for name, text in part.loads.items():
-            if ratio == 0 or not {(name, "C"), (name, "Rust")} <= found.keys():
+            if (name, "C") not in found:
+                name = name.removesuffix("-burst")  # as it was called until bursts were told apart
+            if not columns or not {(name, "C"), (name, "Rust")} <= found.keys():
                 raise Failure(f"load.md has no {name} of both cores in {part.heading!r}; run: make results")
-            rows.append(Row(text, part.machine, found[name, "C"], found[name, "Rust"]))
+            direct = "".join(found[name, "Rust"][1:]) or plots.NOT_RUN
+            rows.append(Row(text, part.machine, found[name, "C"][0], found[name, "Rust"][0], direct))
     return rows
 
 
 def readme_part(page: str) -> str:
     """What stands between the marks of the README."""
     revisions = dict.fromkeys(said for part in LOAD for said in REVISION.findall(_section(page, part)))
-    rows = [[row.load, row.machine, row.c, row.rust] for row in readme_rows(page)]
-    said = f"Bandwidth of DONTCACHE / of buffered writes, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
-    ruler = "| load | machine | C | Rust |\n| --- | --- | ---: | ---: |"
+    rows = [[row.load, row.machine, row.c, row.rust, row.direct] for row in readme_rows(page)]
+    said = f"Bandwidth divided by that of buffered writes, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
+    ruler = "| load | machine | DONTCACHE: C | Rust | O_DIRECT, Rust |\n| --- | --- | ---: | ---: | ---: |"
     return "\n".join([said, "", ruler, *("| " + " | ".join(row) + " |" for row in rows), ""])
 
 
@@ -345,7 +348,8 @@ def with_part(readme: str, page: str) -> str:
 
 def picture(page: str) -> str:
     """The README's picture. It says of which figures it is: another matplotlib draws the same a bit differently."""
-    svg = plots.draw_beside([(f"{row.load}, {row.machine}", row.c, row.rust) for row in readme_rows(page)])
+    rows = [(f"{row.load}, {row.machine}", row.c, row.rust, row.direct) for row in readme_rows(page)]
+    svg = plots.draw_beside(rows)
     return f"<!-- {figures(page)} -->\n{svg}"
 
 

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from . import histogram
+from .catalogue import SCALE
 from .contenders import KERNEL, title
 from .results import COUNTED, DIRTY, JOB_CPU, Measurement, PAGE, READ, SWITCHES, WORKER_CPU, WRITTEN
 from .stats import Ratio
@@ -119,12 +120,17 @@ RATIO = re.compile(r"([\d.]+) \(([\d.]+)-([\d.]+)\)")
 """A ratio with its interval, as tables have it."""
 
 
-def draw_beside(rows: Sequence[tuple[str, str, str]]) -> str:
-    """DONTCACHE over buffered: for each load what it is, and C's and Rust's ratio as a table has them."""
+NOT_RUN = "-"
+
+
+def draw_beside(rows: Sequence[tuple[str, str, str, str]]) -> str:
+    """DONTCACHE over buffered: for each load what it is, and C's, Rust's and O_DIRECT's ratio as a table has them."""
     with plt.rc_context(STYLE):
-        figure, (axes,) = _panels(["ratio"], 0.9 + 0.34 * len(rows))
+        figure, (axes,) = _panels(["ratio"], 0.9 + 0.4 * len(rows))
         for place, (_, *ratios) in enumerate(rows):
-            for core, offset, text in zip(CORES, (-0.14, 0.14), ratios, strict=True):
+            for core, offset, text in zip((*CORES, SCALE), (-0.22, 0, 0.22), ratios, strict=True):
+                if text == NOT_RUN:
+                    continue
                 if not (found := RATIO.fullmatch(text)):
                     raise ValueError(f"{text!r} is no ratio with its interval")
                 estimate, low, high = map(float, found.groups())
@@ -132,7 +138,7 @@ def draw_beside(rows: Sequence[tuple[str, str, str]]) -> str:
                 axes.plot([low, high], [place + offset] * 2, "-", color=COLOURS[core], linewidth=1.6)
                 axes.plot([estimate], [place + offset], "o", color=COLOURS[core], markerfacecolor=face, markersize=5)
         _beside_axes(axes, [text for text, *_ in rows])
-        _legend(figure)
+        _legend(figure, variants=(*CORES, SCALE))
         return _svg("beside", figure)
 
 
@@ -142,7 +148,7 @@ def _beside_axes(axes: Axes, texts: Sequence[str]) -> None:
     _ratio_ticks(axes)
     axes.set_ylim(len(texts) - 0.5, -0.5)
     axes.set_yticks(range(len(texts)), texts)
-    axes.set_xlabel("bytes a second until they are on the drive, DONTCACHE/buffered")
+    axes.set_xlabel("bytes a second until they are on the drive, DONTCACHE/buffered and O_DIRECT/buffered")
 
 
 def _svg(name: str, figure: Figure) -> str:
@@ -177,7 +183,8 @@ def _ylabel(panels: Sequence[Axes], text: str) -> None:
 def _legend(
     figure: Figure, modes: Sequence[str] = (), extra: Sequence[Line2D] = (), variants: Sequence[str] = CORES
 ) -> None:
-    handles = [Line2D([], [], color=COLOURS[variant], linewidth=3, label=title(variant)) for variant in variants]
+    names = {variant: "O_DIRECT" if variant == SCALE else title(variant) for variant in variants}
+    handles = [Line2D([], [], color=COLOURS[variant], linewidth=3, label=name) for variant, name in names.items()]
     handles += [Line2D([], [], color="#444444", linestyle=STYLES[mode], label=mode) for mode in modes if mode != KERNEL]
     handles += extra
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
@@ -286,17 +293,18 @@ def _over_time(label: str, curve: Curve, only: Sequence[str] = ()) -> Callable[[
 
 
 def _beside(drawing: Drawing) -> Figure:
-    """DONTCACHE over buffered: a row a load, a colour a core."""
+    """DONTCACHE over buffered: a row a load, a colour a core, and another one for O_DIRECT."""
     groups = [group for group in drawing.beside if group.cell(MAIN).ratios]
     panels = list(dict.fromkeys((group.scenario, group.place) for group in groups))
-    cores = list(dict.fromkeys(group.mode for group in groups))
-    figure, (axes,) = _panels(["ratio"], 1.0 + 0.3 * max(len(panels), 1))
+    lines = list(dict.fromkeys((group.mode, group.variants[-1]) for group in groups))
+    figure, (axes,) = _panels(["ratio"], 1.0 + 0.4 * max(len(panels), 1))
     for one in (one for one in comparisons(drawing.beside) if one.metric.name == MAIN):
-        offset = (cores.index(one.group.mode) - (len(cores) - 1) / 2) * 0.5 / len(cores)
+        offset = (lines.index((one.group.mode, one.variant)) - (len(lines) - 1) / 2) * 0.7 / len(lines)
         place = panels.index((one.group.scenario, one.group.place)) + offset
-        _interval(axes, place, one, COLOURS[one.group.mode], COLOURS[one.group.mode])
+        colour = COLOURS[one.variant if one.variant == SCALE else one.group.mode]
+        _interval(axes, place, one, colour, colour)
     _beside_axes(axes, [f"{scenario}, {place}" for scenario, place in panels])
-    _legend(figure, variants=cores)
+    _legend(figure, variants=list(dict.fromkeys(mode if mode == SCALE else core for core, mode in lines)))
     return figure
 
 
@@ -339,7 +347,7 @@ def _interval(axes: Axes, place: float, one: Compared, colour: str, dull: str) -
 def _ratio_ticks(axes: Axes) -> None:
     """Round numbers on both sides of 1, whatever the width."""
     low, high = axes.get_xlim()
-    reach = min(max(1 / low, high, 1.05), 10.0)
+    reach = min(max(1 / low, high, 1.05), 40.0)
     axes.set_xlim(1 / reach, reach)
     steps = next((s for s in ([1.02], [1.05], [1.1], [1.25], [1.5], [2.0], [2.0, 4.0], [3.0, 9.0]) if reach <= s[-1] ** 2), [3.0, 9.0])
     marks = sorted({1.0, *steps, *(1 / step for step in steps)})

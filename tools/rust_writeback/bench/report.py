@@ -16,6 +16,7 @@ import jinja2
 
 from ..steps import write_whole
 from . import plots, table
+from .catalogue import SCALE
 from .contenders import title
 from .results import Measurement
 from .summary import Group, verdicts
@@ -26,7 +27,7 @@ CAPTIONS = {
     "beside": (
         "DONTCACHE beside buffered, the second half of the bytes until they are on the drive",
         "Right of the line, DONTCACHE is faster than buffered, in the same boots and on the same core; 95 % intervals."
-        " Filled: the ratio stands out among all comparisons of DONTCACHE with buffered.",
+        " Filled: the ratio stands out among all comparisons of DONTCACHE with buffered. Grey: O_DIRECT instead.",
     ),
     "ratios": (
         "Ratios with 95 % intervals",
@@ -130,7 +131,8 @@ def write(folder: Path, report: Report) -> None:
         "setup": report.setup,
         "verdicts": [*report.warnings(), *report.said()],
         "summary": [summary(group) for group in report.groups],
-        "beside": [summary(group) for group in report.beside],
+        "beside": [summary(group) for group in report.beside if group.variants[-1] != SCALE],
+        "direct": [summary(group) for group in report.beside if group.variants[-1] == SCALE],
         "boots": list(report.boots),
         "measurements": [measurement(m) for m in report.measurements],
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 
 from . import stats
-from .catalogue import COMPARED
+from .catalogue import COMPARED, SCALE
 from .contenders import KERNEL, title
 from .results import Measurement, PAGE, PERCENTILES
 
@@ -165,9 +165,12 @@ def summarize(measurements: Sequence[Measurement], metrics: Sequence[Metric] = S
     return groups
 
 
-def beside(
-    measurements: Sequence[Measurement], metrics: Sequence[Metric] = BESIDE, mode: str = DONTCACHE
-) -> list[Group]:
+def beside(measurements: Sequence[Measurement], metrics: Sequence[Metric] = BESIDE) -> list[Group]:
+    """DONTCACHE beside buffered, and then direct beside buffered, each of pairs of its own."""
+    return [group for mode in (DONTCACHE, SCALE) for group in _beside(measurements, metrics, mode)]
+
+
+def _beside(measurements: Sequence[Measurement], metrics: Sequence[Metric], mode: str) -> list[Group]:
     """A mode beside buffered, in the same boots: the modes take the variants' place, and the variants theirs."""
     modes = (BUFFERED, mode)
     chosen = [replace(m, variant=m.mode, mode=m.variant) for mode in modes for m in measurements if m.mode == mode]

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from .catalogue import SCALE
 from .contenders import KERNEL, title
 from .summary import Cell, Group, Metric, SHORT
 
@@ -102,12 +103,8 @@ class Table:
         return result
 
 
-MODES = {"dontcache": "DONTCACHE"}
-"""What a mode is called in a heading, if not by its name."""
-
-
 class Beside(Table):
-    """A row for each load and core: both figures to durable, then a mode's ratios to buffered."""
+    """A row for each load and core: the figures of all modes, DONTCACHE's ratios to buffered, and that of O_DIRECT."""
 
     def names(self) -> list[str]:
         """The core stands in the mode's place."""
@@ -115,21 +112,23 @@ class Beside(Table):
         return names if all(group.mode == KERNEL for group in self.groups) else [*names, "core"]
 
     def header(self) -> list[str]:
-        """The first metric has three columns."""
+        """The first metric has a column for each mode, and two for ratios."""
         first, *others = self.metrics
-        modes = [MODES.get(mode, mode) for mode in self.groups[0].variants]
-        titles = [f"{mode}, {first.unit}" for mode in modes]
-        return [*self.names(), *titles, f"ratio {first.title}", *(f"ratio of {metric.title}" for metric in others)]
+        titles = [f"{mode}, {first.unit}" for mode in ("buffered", "DONTCACHE", "O_DIRECT")]
+        ratios = [f"ratio {first.title}", "O_DIRECT ratio", *(f"ratio of {metric.title}" for metric in others)]
+        return [*self.names(), *titles, *ratios]
 
     def _rows(self, group: Group) -> list[list[str]]:
+        if group.variants[-1] == SCALE:
+            return []
         about = [_about(group)["mode" if name == "core" else name] for name in self.names()]
         cells = {cell.metric.name: cell for cell in group.cells}
-        first = cells[self.metrics[0].name]
-        if len(first.values) < len(group.variants):
-            return []
-        values = [_number(first.values[variant], first.metric) for variant in group.variants]
+        scale = {one.key: one.cell(self.metrics[0].name) for one in self.groups if one.variants[-1] == SCALE}
+        first, direct = cells[self.metrics[0].name], scale.get(group.key)
+        values = [_number(first.values.get(variant), first.metric) for variant in group.variants]
+        values.append(_number(direct.values.get(SCALE), first.metric) if direct else "")
         ratios = [_ratio(cells.get(metric.name), group.variants[1]) for metric in self.metrics]
-        return [[*about, *values, *ratios]]
+        return [[*about, *values, ratios[0], _ratio(direct, SCALE), *ratios[1:]]] if any(ratios) else []
 
 
 def is_ratio(row: Sequence[str], names: int) -> bool:
