@@ -53,7 +53,6 @@ def left_cached(device: Device, kind: str) -> dict[str, int]:
     DONTCACHE.
     """
     noise, content = random.Random(7), bytearray()
-    left: dict[str, int] = {}
     with device() as node, target(kind, node) as fd:
         for step, (start, lengths) in STEPS.items():
             for offset, length in zip(itertools.accumulate(lengths, initial=start), lengths, strict=False):
@@ -61,15 +60,15 @@ def left_cached(device: Device, kind: str) -> dict[str, int]:
                 write_dontcache(fd, offset, data)
                 content[offset : offset + length] = data
             os.fsync(fd)
-            left[step] = pages_left(fd, len(content), PATIENCE)
+            if pages := pages_left(fd, len(content), PATIENCE):
+                return {step: pages}
             forget(fd, len(content))
             for piece in (64 * KIB, len(content)):
-                left[f"{step}, {READ} by {piece // KIB} KiB"] = read_back(fd, content, piece)
+                if pages := read_back(fd, content, piece):
+                    return {f"{step}, {READ} by {piece // KIB} KiB": pages}
                 forget(fd, len(content))
-            if any(left.values()):
-                break
         until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
-    return {step: pages for step, pages in left.items() if pages}
+    return {}
 
 
 def drop_on(devices: Mapping[str, Device]) -> Verdict:
