@@ -109,7 +109,7 @@ def test_direct_writes_stand_beside_the_others() -> None:
         aligned = all(section.smallest % 4096 == 0 for section in load.scenario.sections)
         assert aligned == (not load.scenario.name.startswith("append")), load.name
     shown = catalogue.matrix(catalogue.SHORT, FOLDER)
-    assert {load.scenario.name for load in shown if load.mode == "direct"} == {"small-4k", "paced", "random-burst"}
+    assert {load.scenario.name for load in shown if load.mode == "direct"} == {"small-4k", "random-burst"}
 
 
 @pytest.mark.parametrize("name", [load.name for load in LOADS.values() if load.place == "device"])

@@ -89,7 +89,7 @@ CATALOGUE = (
 
 NAMES = tuple(dict.fromkeys(entry.name for entry in CATALOGUE))
 
-SHORT = tuple(f"{name}/xfs" for name in ("small-4k", "append", "paced", "random-burst"))
+SHORT = tuple(f"{name}/xfs" for name in ("small-4k", "append", "random-burst"))
 """What make run runs."""
 
 
