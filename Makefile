@@ -48,7 +48,7 @@ $(goals):
 else
 
 # First:
-## run: build, compare the two cores, write build/report/; 15 to 29 minutes
+## run: build, compare the two cores, write build/report/; 17 to 31 minutes
 run:
 	@tools/enter --install python3 -m rust_writeback $@
 
