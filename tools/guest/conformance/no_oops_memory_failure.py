@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import DISK_MIB, mapped
-from lib.dontcache import MIB, NVME, PAGE, file_system, forget, forked, held, opened, pattern, run, sync, trace, until, write_dontcache
+from lib.dontcache import MIB, NVME, PAGE, cachestat, file_system, forget, forked, held, opened, pattern, run, sync, trace, until, write_dontcache
 from lib.domain import start_writeback
-from lib.row import KIB, NOTHING, Verdict, main, of_each, quiet_counter, tried
+from lib.row import KIB, NOTHING, PATIENCE, Verdict, main, of_each, quiet_counter, tried, waited
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
 ADDED = "filemap/mm_filemap_add_to_page_cache"
@@ -53,8 +53,9 @@ def under_writeback(fd: int, path: Path, node: str) -> int:
         run("dmsetup", "suspend", "--noflush", "--nolockfs", name)
         try:
             writer = forked(partial(start_writeback, fd, 0, PAGE))
-            time.sleep(0.2)
+            tried(waited(lambda: cachestat(fd).writeback > 0, PATIENCE) is not None, "a page under writeback")
             failing = forked(partial(fail, pfn))
+            # It waits for the end of the writeback, or comes later: both are tried.
             time.sleep(0.2)
         finally:
             run("dmsetup", "resume", name)
