@@ -9,7 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.devices import DISK_MIB, mapped, null_timer
+from lib.devices import DISK_MIB, mapped, null_timer, suspended
 from lib.dontcache import MIB, MKFS, NVME, cachestat, file_system, forked, mounted, opened, run, write_dontcache
 from lib.dropping import pages_left
 from lib.inner import INNER
@@ -39,9 +39,7 @@ def beside(kind: str, node: str, other: Path) -> tuple[float, int]:
         # The file has its places, or the flusher would wait for a read of the drive's bitmaps.
         write_everywhere(stuck)
         os.fsync(stuck)
-        name = Path("/sys/block", Path(node).name, "dm/name").read_text().strip()
-        run("dmsetup", "suspend", "--noflush", "--nolockfs", name)
-        try:
+        with suspended(node):
             write_everywhere(stuck)
             tried(waited(lambda: cachestat(stuck).writeback > 0, PATIENCE) is not None, "writes that cannot end")
             for _ in range(TIMES):
@@ -51,12 +49,10 @@ def beside(kind: str, node: str, other: Path) -> tuple[float, int]:
                 longest = max(longest, time.monotonic() - begin)
                 left += pages_left(fd, len(os.sched_getaffinity(0)) * SIZE, PATIENCE)
             tried(cachestat(stuck).writeback > 0, "a drive that is suspended to the end")
-        finally:
-            run("dmsetup", "resume", name)
     return longest, left
 
 
-def suspended() -> Verdict:
+def other_drive() -> Verdict:
     figures, kept = [], True
     INNER.mkdir(exist_ok=True)
     with null_timer() as disk:
@@ -70,4 +66,4 @@ def suspended() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(suspended, breaks_c=True, stacks=True)
+    main(other_drive, breaks_c=True, stacks=True)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from lib.devices import DISK_MIB, mapped
-from lib.dontcache import MIB, NVME, PAGE, cachestat, file_system, forget, forked, held, opened, pattern, run, sync, trace, until, write_dontcache
+from lib.devices import DISK_MIB, mapped, suspended
+from lib.dontcache import MIB, NVME, PAGE, cachestat, file_system, forget, forked, held, opened, pattern, sync, trace, until, write_dontcache
 from lib.domain import start_writeback
 from lib.row import KIB, NOTHING, PATIENCE, Verdict, main, of_each, quiet_counter, tried, waited
 
@@ -47,18 +47,14 @@ def dirty(fd: int, path: Path, node: str) -> int:
 
 
 def under_writeback(fd: int, path: Path, node: str) -> int:
-    name = Path("/sys/block", Path(node).name, "dm/name").read_text().strip()
     with held():
         pfn = first_page(path, lambda: write_dontcache(fd, 0, pattern(0, PAGE)))
-        run("dmsetup", "suspend", "--noflush", "--nolockfs", name)
-        try:
+        with suspended(node):
             writer = forked(partial(start_writeback, fd, 0, PAGE))
             tried(waited(lambda: cachestat(fd).writeback > 0, PATIENCE) is not None, "a page under writeback")
             failing = forked(partial(fail, pfn))
-            # It waits for the end of the writeback, or comes later: both are tried.
+            # Until it waits for the end of the writeback, which nothing shows.
             time.sleep(0.2)
-        finally:
-            run("dmsetup", "resume", name)
         for child in (writer, failing):
             os.waitpid(child, 0)
         return sync(fd)

@@ -106,6 +106,17 @@ def mapped(name: str, mib: int, table: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def suspended(node: str) -> Iterator[None]:
+    """The device of device-mapper holds all requests back while the body runs."""
+    name = Path("/sys/block", Path(node).name, "dm/name").read_text().strip()
+    run("dmsetup", "suspend", "--noflush", "--nolockfs", name)
+    try:
+        yield
+    finally:
+        run("dmsetup", "resume", name)
+
+
+@contextlib.contextmanager
 def linear() -> Iterator[str]:
     """Device-mapper: where the device below completes its clone, here in the interrupt of a timer."""
     with null_timer() as below, mapped("linear", DISK_MIB, f"linear {below} 0") as node:
