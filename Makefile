@@ -65,12 +65,11 @@ kernel:
 check guest host:
 	@tools/enter python3 -m rust_writeback test --part=$@ $(call option,ONLY,only)
 
-## lint: rustfmt, clippy, checkpatch, shellcheck, mypy, the audit; 1 minute
-## audit: every use of unsafe with its reason, and C that safe functions call
+## lint: rustfmt, clippy, checkpatch, shellcheck, mypy; 1 minute
 ## lines: lines of C and of Rust for each mechanism
 ## litmus: check our memory orders with the kernel's memory model
 ## arm64: compile our objects for arm64, with pages of 4 and of 64 KiB; 3 minutes
-lint audit lines litmus arm64:
+lint lines litmus arm64:
 	@tools/enter python3 -m rust_writeback $@
 
 ## kunit: the KUnit suites under user-mode Linux; 1 minute
@@ -146,5 +145,5 @@ clean:
 help:
 	@sed -n -e 's/^# \([A-Z][a-z ]*:\)$$/\n\1/p' -e 's/^## \([^:]*\): \(.*\)/  make \1\t\2/p' Makefile | expand -t 27 | sed 1d
 
-.PHONY: run check guest host test nightly bench compare conformance mutants kernel kunit arm64 lint audit litmus lines micro price results series vm clean help
+.PHONY: run check guest host test nightly bench compare conformance mutants kernel kunit arm64 lint litmus lines micro price results series vm clean help
 endif

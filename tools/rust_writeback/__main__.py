@@ -25,7 +25,6 @@ TARGETS = {
     "results": ("bench.kept", "keep what was measured last"),
     "series": ("build.series", "write our changes as a series of patches"),
     "lint": ("check.lint", "run the linters"),
-    "audit": ("check.audit", "list what is unsafe, and why it is sound"),
     "lines": ("check.lines", "count the lines of C and Rust of each mechanism"),
 }
 

@@ -47,7 +47,7 @@ ALIEN = {
 """What somebody may have in the environment for reasons of his own."""
 
 
-@pytest.mark.parametrize("name", ["bench", "compare", "conformance", "mutants", "kernel", "kunit", "lint", "audit", "micro", "price"])
+@pytest.mark.parametrize("name", ["bench", "compare", "conformance", "mutants", "kernel", "kunit", "lint", "lines", "micro", "price"])
 @pytest.mark.parametrize("options", [[], ["-e"]], ids=["", "-e"])
 def test_the_environment_does_not_divert(name: str, options: list[str]) -> None:
     assert make(*options, name, **ALIEN) == [*ENTER, name]
