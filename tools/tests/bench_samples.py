@@ -131,8 +131,8 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
                 "durable_at_ms": durable_at,
                 "samples_began_ms": START,
                 "samples": [
-                    [0.0, 0, 0, 0, 9000, 0, 0, 0, 0, 0, 0],
-                    [0.8 / speed, dirty, 20, peak, 9500, 0, 40 << 20, 40 << 20, 540, 18_000, 240_000],
+                    [0.0, 0, 0, 0, 9000, 0, 0, 0],
+                    [0.8 / speed, dirty, 20, peak, 9500, 0, 40 << 20, 40 << 20],
                 ],
                 "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
                 "background_pages": (75 << 20) // results.PAGE if step.load.mem == catalogue.ENOUGH else 3000,

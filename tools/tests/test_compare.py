@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -64,7 +63,7 @@ def spoiled(what: str) -> list[dict[str, Any]]:
     elif what == "lost step":
         del lines[3]
     elif what == "counter still":
-        dontcache["samples"] = [[0.0, *[0] * 10], [0.1, 900, *[0] * 9]]
+        dontcache["samples"] = [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]]
         dontcache["dontcache_rounds"] = {"rounds": 0, "most_pages": 0}
     elif what == "counter moved":
         buffered["samples"][1][3] = 1
@@ -107,7 +106,7 @@ def test_what_proves_nothing_is_refused(what: str, words: str) -> None:
 
 def test_a_round_of_the_flusher_proves_what_the_samples_missed() -> None:
     lines = boot("rust", STEPS)
-    lines[5]["samples"] = [[0.0, *[0] * 10], [0.1, 900, *[0] * 9]]
+    lines[5]["samples"] = [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]]
     lines[5]["dontcache_rounds"] = {"rounds": 1, "most_pages": 800}
     assert results.accept(lines, STEPS, 1, RUST)[4].counter_peak == 800
 
@@ -213,7 +212,7 @@ def test_reads_of_a_load_that_only_appends_are_told() -> None:
 
 def moving(line: dict[str, Any], column: int, *moved: tuple[float, int]) -> None:
     """Have the samples of a step say how many bytes its device had moved after so many seconds."""
-    line["samples"] = [[seconds, *[0] * 10] for seconds, _ in moved]
+    line["samples"] = [[seconds, *[0] * 7] for seconds, _ in moved]
     for row, (_, value) in zip(line["samples"], moved, strict=True):
         row[column] = value
 
@@ -321,40 +320,18 @@ def test_the_driver_reads_the_clocks_of_other_processes() -> None:
             second = usage.cpu_microseconds(busy.pid)
         finally:
             busy.kill()
-    assert first is not None and second is not None
     assert 1_000 < second - first < 2_000_000
-    assert usage.cpu_microseconds(busy.pid) is None
+    assert usage.cpu_microseconds(busy.pid) == 0
 
 
-class Kworkers:
-    """Processes that are made up, with clocks."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.folder = folder
-        self.clocks: dict[int, int | None] = {}
-        monkeypatch.setattr(usage, "PROC", str(folder))
-        monkeypatch.setattr(usage, "cpu_microseconds", lambda process: self.clocks[process])
-        (folder / "cpuinfo").touch()
-
-    def start(self, process: int, name: str) -> None:
-        (self.folder / str(process)).mkdir()
-        (self.folder / str(process) / "comm").write_text(f"{name}\n")
-        self.clocks[process] = 0
-
-
-def test_workers_are_found_among_others_and_keep_what_they_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    machine = Kworkers(monkeypatch, tmp_path)
-    machine.start(9, "kworker/u8:3-flush-259:0")
-    machine.start(10, "fio")
-    workers = usage.Workers()
-    assert workers.spent == {9: 0}
-    machine.start(11, "kworker/0:1H")
-    machine.clocks |= {9: 700, 11: 30}
-    workers.update()
-    assert workers.spent == {9: 700}
-    machine.clocks[9] = None
-    workers.find()
-    assert workers.spent == {9: 700, 11: 30}
+def test_workers_are_found_among_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for process, name in ((9, "kworker/u8:3-flush-259:0"), (10, "fio"), (11, "nfsd")):
+        (tmp_path / str(process)).mkdir()
+        (tmp_path / str(process) / "comm").write_text(f"{name}\n")
+    (tmp_path / "cpuinfo").touch()
+    monkeypatch.setattr(usage, "PROC", str(tmp_path))
+    monkeypatch.setattr(usage, "cpu_microseconds", {9: 700, 11: 0}.get)
+    assert usage.of_workers() == {9: 700, 11: 0}
 
 
 def test_a_worker_that_was_not_there_began_at_nothing() -> None:
@@ -370,30 +347,11 @@ def test_a_worker_that_was_not_there_began_at_nothing() -> None:
 
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> sampler.Sampler:
-    """A sampler of a machine without our core, whose only worker is made up."""
-    machine = Kworkers(monkeypatch, tmp_path)
-    machine.start(9, "kworker/u8:3-flush-259:0")
-    clock = iter([100, 350, None])
+    """A sampler of a machine without our core, which takes no samples by itself."""
     monkeypatch.setattr(sampler, "DEBUGFS", str(tmp_path))
-    monkeypatch.setattr(sampler, "cpu_microseconds", lambda process: next(clock))
     found = sampler.Sampler(b"0:0", 0.01)
-    monkeypatch.setattr(found, "join", lambda: None)  # it does not run: samples are taken by hand
-    times = itertools.count(40, 10)
-    monkeypatch.setattr(usage, "cpu_microseconds", lambda process: next(times))
+    monkeypatch.setattr(found, "join", lambda: None)
     return found
-
-
-def test_switches_and_cpu_time_are_sampled_from_the_first_row_on(quiet: sampler.Sampler) -> None:
-    quiet.sample()
-    quiet.watch(10)
-    for _ in range(3):
-        quiet.sample()
-    rows = quiet.stop()
-    assert {len(row) for row in rows} == {results.WORKER_CPU + 1}
-    assert [row[results.JOB_CPU] for row in rows] == [0, 100, 350, 350]
-    assert [row[results.WORKER_CPU] for row in rows] == [0, 10, 20, 30]
-    switches = [row[results.SWITCHES] for row in rows]
-    assert switches[0] == 0 and switches == sorted(switches)
 
 
 def test_samples_begin_before_a_load_and_end_after_it(quiet: sampler.Sampler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,17 +371,6 @@ def test_the_sampler_rests_a_second_at_most(quiet: sampler.Sampler) -> None:
     quiet.interval = 2.0
     assert quiet.rest() == 2.0
     quiet.sample()
-    quiet.stop()
-
-
-def test_looking_around_leaves_no_gap(quiet: sampler.Sampler) -> None:
-    quiet.cost = quiet.interval * sampler.SHARE_OF_TIME / 2
-    quiet.looking = quiet.cost * sampler.LOOK_AROUND
-    assert quiet.rest() == pytest.approx(quiet.interval)
-    quiet.looking *= 2
-    assert quiet.rest() == pytest.approx(1.5 * quiet.interval)
-    quiet.look_around()
-    assert quiet.looking < 1
     quiet.stop()
 
 

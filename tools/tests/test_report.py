@@ -131,18 +131,18 @@ def test_dontcache_beside_buffered_comes_first(folder: Path) -> None:
 
 
 def test_rates_are_taken_over_windows() -> None:
-    one = replace(comparison(1)[0], samples=[[n / 5, *[0] * 7, 100 * n, 50_000 * n, 0] for n in range(11)])
-    seconds, switches = plots.rate(results.SWITCHES)(one)
-    assert seconds == pytest.approx([0.3, 0.9, 1.5]) and switches == pytest.approx([500] * 3)
-    assert plots.rate(results.JOB_CPU, unit=1e6)(one)[1] == pytest.approx([0.25] * 3)
+    one = replace(comparison(1)[0], samples=[[n / 5, *[0] * 5, 100 * n, 50_000 * n] for n in range(11)])
+    seconds, read = plots.rate(results.READ)(one)
+    assert seconds == pytest.approx([0.3, 0.9, 1.5]) and read == pytest.approx([500] * 3)
+    assert plots.rate(results.WRITTEN, unit=1e6)(one)[1] == pytest.approx([0.25] * 3)
 
 
 def test_a_plot_of_nothing_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "workers.svg").touch()
+    (tmp_path / "throughput.svg").touch()
     blind = [replace(m, used={"context_switches": 1}, device={}) for m in comparison(1) if m.mode == "buffered"]
     report.write(tmp_path, made(blind))
     drawn = {path.stem for path in tmp_path.glob("*.svg")}
-    assert set(report.CAPTIONS) - drawn == {"workers", "throughput", "counter", "beside"}
+    assert set(report.CAPTIONS) - drawn == {"throughput", "counter", "beside"}
     assert (tmp_path / "index.html").read_text().count("<figure>") == len(drawn)
     # And so is a column of which nothing is known, and a table.
     markdown = (tmp_path / "report.md").read_text()

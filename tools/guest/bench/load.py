@@ -126,11 +126,8 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         sampler.start()
         durable = Durable(step["jobs"], place.sync)
 
-        def watch(process: int) -> None:
-            sampler.watch(process)
-            if not step["command"]:  # our own program keeps the time itself
-                durable.watch(process)
-
+        # Our own program keeps the time itself.
+        watch: Callable[[int], None] = (lambda process: None) if step["command"] else durable.watch
         begin = time.monotonic()
         with place.watched():
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the machine has spent so far, to be read before and after a load, and while it runs."""
+"""What the machine has spent so far, to be read before and after a load."""
 
 from __future__ import annotations
 
@@ -19,44 +19,28 @@ SCHEDULED = 2
 """In the number of a process's clock: the time that the scheduler has given it. See clock_getcpuclockid(3)."""
 
 
-def cpu_microseconds(process: int) -> int | None:
-    """What all threads of a process have had of the CPUs, those that have ended too; None where there is none.
+def cpu_microseconds(process: int) -> int:
+    """What all threads of a process have had of the CPUs, those that have ended too; 0 if there is no such process.
 
     Anybody may read it, it takes one system call, and it is not counted in ticks.
     """
     try:
         return time.clock_gettime_ns(~process << 3 | SCHEDULED) // 1000
     except OSError:
-        return None
+        return 0
 
 
-class Workers:
-    """The kernel's workers, of which flushers are some, and the CPU time of each; one that has ended keeps its own."""
-
-    def __init__(self) -> None:
-        self.spent: dict[int, int] = {}
-        self.others: set[int] = set()
-        self.find()
-
-    def find(self) -> None:
-        """Look for workers that were not there before."""
-        there = {int(name) for name in os.listdir(PROC) if name.isdigit()}
-        self.others &= there
-        for process in there - self.others - self.spent.keys():
-            try:
-                name = read(f"{PROC}/{process}/comm")
-            except OSError:
-                continue  # it has ended
-            if name.startswith(WORKERS):
-                self.spent[process] = 0
-            else:
-                self.others.add(process)
-        self.update()
-
-    def update(self) -> None:
-        """Look at the clocks."""
-        for process in self.spent:
-            self.spent[process] = cpu_microseconds(process) or self.spent[process]
+def of_workers() -> dict[int, int]:
+    """The CPU time of each of the kernel's workers, of which flushers are some."""
+    spent = {}
+    for process in (int(name) for name in os.listdir(PROC) if name.isdigit()):
+        try:
+            name = read(f"{PROC}/{process}/comm")
+        except OSError:
+            continue  # it has ended
+        if name.startswith(WORKERS):
+            spent[process] = cpu_microseconds(process)
+    return spent
 
 
 @dataclass
@@ -80,7 +64,7 @@ class Usage:
                 device = transferred(file.read())
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         load = round(1e6 * (children.ru_utime + children.ru_stime))
-        return cls(switches, load, Workers().spent, device)
+        return cls(switches, load, of_workers(), device)
 
     def since(self, before: Usage) -> dict[str, float]:
         """The difference; a worker that was not there before began at nothing."""

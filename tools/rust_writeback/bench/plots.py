@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from . import histogram
 from .catalogue import SCALE
 from .contenders import KERNEL, title
-from .results import COUNTED, DIRTY, JOB_CPU, Measurement, PAGE, READ, SWITCHES, WORKER_CPU, WRITTEN
+from .results import COUNTED, DIRTY, Measurement, PAGE, READ, WRITTEN
 from .stats import Ratio
 from .summary import Compared, Group, MAIN, comparisons
 
@@ -364,15 +364,11 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
     "dirty": _over_time("dirty, MB", _pages(DIRTY)),
     "counter": _over_time("DONTCACHE counter, MB", _pages(COUNTED), ["dontcache"]),
     "throughput": _over_time("device, MB/s", rate(READ, WRITTEN, unit=1e6)),
-    "switches": _over_time("context switches/s", rate(SWITCHES)),
-    "jobs": _over_time("CPUs that fio has", rate(JOB_CPU, unit=1e6)),
-    "workers": _over_time("CPUs that workers have", rate(WORKER_CPU, unit=1e6)),
 }
 
 NEEDS: dict[str, Callable[[Measurement], object]] = {
     "bandwidth": lambda m: m.half_ms,
     "counter": lambda m: m.mode == "dontcache" and m.counter_peak is not None,
     "throughput": lambda m: m.device,
-    "workers": lambda m: "worker_seconds" in m.used,
 }
 """What a plot takes of one measurement at least, to be drawn at all."""

@@ -42,15 +42,6 @@ CAPTIONS = {
     ),
     "dirty": ("Dirty memory while fio runs", "One line a boot, sampled in the guest."),
     "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
-    "switches": ("Context switches while fio runs", "Of the whole machine, by half seconds; one line a boot."),
-    "jobs": (
-        "CPU time of fio while it runs",
-        "Number of CPUs that all threads of fio use together, by half seconds; one line a boot.",
-    ),
-    "workers": (
-        "CPU time of the kernel's workers while fio runs",
-        "Number of CPUs that all kworkers, flushers included, use together, by half seconds; one line a boot.",
-    ),
 }
 
 FORMAT = 3

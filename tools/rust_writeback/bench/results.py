@@ -26,9 +26,8 @@ PERCENTILES = (50.0, 99.0, 99.9)
 BEYOND = 10
 """A percentile beyond which fewer requests than this lie is not told: the next run would say something else."""
 
-DIRTY, WRITEBACK, COUNTED, CACHED, BLOCKED, READ, WRITTEN, SWITCHES, JOB_CPU, WORKER_CPU = range(1, 11)
-"""The columns of a sample: four of pages, threads of a server, two of bytes, context switches, microseconds; column 0
-is seconds."""
+DIRTY, WRITEBACK, COUNTED, CACHED, BLOCKED, READ, WRITTEN = range(1, 8)
+"""The columns of a sample: four of pages, threads of a server, two of bytes; column 0 is seconds."""
 
 LEFT_BY_UNCACHED = 1 / 16
 """Reads with DONTCACHE move no counter. What proves them is that less than this of what they read stays cached."""
