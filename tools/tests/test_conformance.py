@@ -55,7 +55,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
         return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
 
     monkeypatch.setattr(emulated, "run", boot)
-    return conformance.run_core("rust", ROWS, short=True, setup={}, boots=emulated.Boots())
+    return conformance.run_inside(conformance.Machine("rust", True), ROWS, {}, emulated.Boots())
 
 
 def test_no_power_is_cut_with_a_sanitizer() -> None:
@@ -116,7 +116,7 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
         return emulated.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, True, 1.0, complaint=complaint)
 
     monkeypatch.setattr(emulated, "run", boot)
-    results = conformance.run_core("rust", ROWS, short=True, setup={}, boots=emulated.Boots())
+    results = conformance.run_inside(conformance.Machine("rust", True), ROWS, {}, emulated.Boots())
     assert [result.verdict for result in results.values()] == [KEPT, WARNED, KEPT]
     assert "7 pages" in results["second"].figures
 
@@ -172,5 +172,5 @@ def test_a_row_from_the_host_is_one_of_all(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(conformance.HOST, row, lambda core, short, image: counts)
     assert conformance.find_rows(["cut"]) == [row]
     boots = emulated.Boots(count=4)
-    assert conformance.run_rows("c", [row], True, {}, boots) == {"cut": Result(BROKEN, "0 of 1; lost")}
+    assert conformance.run_rows(conformance.Machine("c", True), [row], {}, boots) == {"cut": Result(BROKEN, "0 of 1; lost")}
     assert boots.told() == "1 of 7 boots"

@@ -163,54 +163,48 @@ def result(row: in_turn.Ended) -> Result:
     return Result(verdict, figures, row.seconds, places(row.output) if verdict in (KEPT, BROKEN) else {})
 
 
-def run_core(
-    core: str,
-    rows: Sequence[Row],
-    short: bool,
-    setup: dict[str, str],
-    boots: emulated.Boots,
-    variant: Variant = MEASURED,
-    cpus: int = OPTIONS.smp,
-) -> Results:
-    """All rows on one core; setup hears of the machine, and boots are counted."""
+@dataclass(frozen=True)
+class Machine:
+    """The core, kernel and CPUs that rows run on; short gives rows that depend on luck less time."""
+
+    core: str
+    short: bool
+    variant: Variant = MEASURED
+    cpus: int = OPTIONS.smp
+
+
+def run_inside(on: Machine, rows: Sequence[Row], setup: dict[str, str], boots: emulated.Boots) -> Results:
+    """Rows in guests; setup hears of the machine, and boots are counted."""
     results: Results = {}
 
     def ended(row: in_turn.Ended) -> None:
         results[row.script] = of_it = result(row)
-        print(f"{CORES[core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
+        print(f"{CORES[on.core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
 
-    options = replace(options_for(variant), core=core, share=GUEST, smp=cpus)
-    seconds = SECONDS * variant.slowness
-    command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
+    options = replace(options_for(on.variant), core=on.core, share=GUEST, smp=on.cpus)
+    seconds = SECONDS * on.variant.slowness
+    command = f"CONFORMANCE={'short' if on.short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
     names = [row.name for row in rows]
     for boot in in_turn.run(options, FOLDER, command, seconds, names, ended, boots):
         booted = boot.result
         if boot.complaint:
             name = boot.complained_in()
             if name not in results:
-                raise Failure(f"the kernel complained on {core}: {boot.complaint}; see {booted.console}")
+                raise Failure(f"the kernel complained on {on.core}: {boot.complaint}; see {booted.console}")
             figures = f"{boot.complaint}; {results[name].figures}"
             results[name] = replace(results[name], verdict=WARNED, figures=figures)
-            print(f"{CORES[core]}: {name}: {WARNED}: {figures}", flush=True)
+            print(f"{CORES[on.core]}: {name}: {WARNED}: {figures}", flush=True)
         setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
     return {row.name: results[row.name] for row in rows}
 
 
-def run_rows(
-    core: str,
-    rows: Sequence[Row],
-    short: bool,
-    setup: dict[str, str],
-    boots: emulated.Boots,
-    variant: Variant = MEASURED,
-    cpus: int = OPTIONS.smp,
-) -> Results:
+def run_rows(on: Machine, rows: Sequence[Row], setup: dict[str, str], boots: emulated.Boots) -> Results:
     """All rows on one core, in the guest and from the host."""
     inside = [row for row in rows if row not in HOST]
-    results = run_core(core, inside, short, setup, boots, variant, cpus) if inside else {}
+    results = run_inside(on, inside, setup, boots) if inside else {}
     for row in rows:
         if row in HOST:
-            counts = HOST[row](core, short, variant.image)
+            counts = HOST[row](on.core, on.short, on.variant.image)
             results[row.name] = of_counts(counts)
             boots.add(counts.boots)
     return results
@@ -230,7 +224,7 @@ def short(variant: Variant = MEASURED, patterns: Sequence[str] = ()) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
     counts = Counts()
     rows = [row for row in find_rows(patterns, variant) if row not in HOST and not row.whole]
-    results = run_rows("rust", rows, True, {}, counts.boots, variant)
+    results = run_rows(Machine("rust", True, variant), rows, {}, counts.boots)
     for problem in problems({"rust": results}):
         counts.fail(f"conformance: {problem}")
     counts.passed = len(rows) - counts.failed
@@ -300,7 +294,7 @@ def main(arguments: list[str]) -> int:
             continue
         kernel.ensure(variant)
         for core in cores:
-            results[core] |= run_rows(core, chosen, options.short, setup, boots, variant, options.cpus)
+            results[core] |= run_rows(Machine(core, options.short, variant, options.cpus), chosen, setup, boots)
     setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}

@@ -30,7 +30,7 @@ from ..build.variants import Variant
 from ..errors import Failure, Parser
 from ..vm import emulated, machine
 from . import conformance, guest_tests
-from .conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
+from .conformance import BROKEN, HANG, KEPT, Machine, NOT_RUN, Result, Row, WARNED
 from .guest_tests import Counts, options_for
 
 LIST = paths.TOOLS / "mutants.toml"
@@ -204,7 +204,7 @@ def attempt(mutant: Mutant, boots: emulated.Boots) -> dict[str, Result]:
         results[test] = of_test(counts, case)
     for row in conformance.find_rows(mutant.rows) if mutant.rows else ():
         try:
-            results |= conformance.run_rows("rust", [row], not mutant.whole, {}, boots, KERNEL)
+            results |= conformance.run_rows(Machine("rust", not mutant.whole, KERNEL), [row], {}, boots)
         except Failure as failure:
             results[row.name] = Result(NOT_RUN, str(failure))
     return results
