@@ -592,7 +592,7 @@ def test_results_of_another_format_are_refused(guests: Guests) -> None:
     guests.bench("--only", "depth-1/device/dontcache", "--pairs", "1")
     path = guests.folder / "bench" / "results.json"
     path.write_text(json.dumps(guests.document() | {"format": 2}))
-    with pytest.raises(Failure, match="is of format 2, not 3; make it again"):
+    with pytest.raises(Failure, match="is of format 2, not 4; make it again"):
         compare.main([str(path.parent)] * 2)
 
 

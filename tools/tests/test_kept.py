@@ -6,16 +6,53 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-
 from rust_writeback import paths
-from rust_writeback.bench import kept, price_page
+from rust_writeback.bench import kept, report, summary
 from rust_writeback.errors import Failure
-from rust_writeback.vm.emulated import VmFailure
+from test_report import comparison, made
 
 NAMES = ("README.md", "tools/overlay.toml", "tools/results")
 FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block")
+
+
+SETUP = {"command": "make it", "date": "2026-01-01", "revision": "0123456789ab", "code": "0", "kernel": "7.3", "accelerator": "tcg"}
+
+LOAD: dict[str, Any] = {
+    "parts": [
+        {
+            "heading": "A drive",
+            "setup": {**SETUP, "host": "a CPU"},
+            "obtained": "10 pairs.",
+            "tables": {"What": ["| load | MB/s |", "| --- | ---: |", "| one | 1 |"]},
+            "verdicts": ["Nothing stands out."],
+            "loads": [
+                {
+                    "load": "logs",
+                    "machine": "a drive",
+                    "c": {"dontcache": [0.5, 0.4, 0.6], "p99.9": [2.0, 0.5, 8.0]},
+                    "rust": {"dontcache": [1.0, 0.9, 1.1], "direct": [0.2, 0.15, 0.25], "p99.9": [4.0, 2.0, 8.0]},
+                }
+            ],
+        }
+    ]
+}
+
+CONFORMANCE: dict[str, Any] = {
+    "setup": SETUP,
+    "rows": [
+        {
+            "promise": "no oops",
+            "name": "aio",
+            "results": {
+                "c": {"verdict": "oops", "figures": "BUG; the console is in build/log/x", "each": {"xfs": ""}},
+                "rust": {"verdict": "kept", "figures": "a | b", "each": {"xfs": "1 page left", "ext4": ""}},
+            },
+        }
+    ],
+}
 
 
 @pytest.fixture
@@ -30,19 +67,11 @@ def project(tmp_path: Path) -> Path:
 
 
 def fresh(project: Path) -> None:
-    """Make all pages be of the code that is there."""
-    now = kept.code(project)
-    micro = project / "tools" / "results" / "micro.md"
-    micro.write_text(kept.CODE.sub("", micro.read_text()) + f"code {now}\n")
-    counted = project / "tools" / "results" / "price.json"
-    document = json.loads(counted.read_text())
-    document["setup"]["code"] = now
-    counted.write_text(json.dumps(document))
-    counted.with_suffix(".md").write_text(price_page.page(document))
-    page = (project / "tools" / "results" / "load.md").read_text()
-    (project / "tools" / "results" / "beside.svg").write_text(f"<!-- {kept.figures(page)} -->\n<svg/>")
-    readme = project / "README.md"
-    readme.write_text(price_page.with_part(kept.with_part(readme.read_text(), page), document))
+    """Make all figures be of the code that is there, and all pages of the figures."""
+    documents = {name: kept.read(name) for name in kept.COUNTED}
+    for document in documents.values():
+        document["setup"]["code"] = kept.code(project)
+    kept.publish({**documents, "load": LOAD, "conformance": CONFORMANCE}, project)
 
 
 def test_pages_of_the_code_are_fresh(project: Path) -> None:
@@ -54,7 +83,9 @@ def test_a_line_of_code_makes_them_old(project: Path) -> None:
     fresh(project)
     with (project / "fs" / "dontcache_wb.c").open("a") as file:
         file.write("int more;\n")
-    assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.md" for name in kept.AGED]
+    now = kept.code(project)
+    assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.json" for name in kept.COUNTED]
+    assert kept.stale(project)[1].endswith(f"and here is {now}; run: make micro, then make results ARGS=micro")
 
 
 def test_a_hook_makes_them_old(project: Path) -> None:
@@ -80,46 +111,91 @@ def test_words_and_tests_do_not(project: Path, name: str, more: str) -> None:
     assert kept.code(project) == before
 
 
-def test_another_table_in_the_readme_is_told(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("README.md", "| logs", "| five logs"),
+        ("README.md", "| xfs, 1 MiB |", "| xfs, 2 MiB |"),
+        *((f"tools/results/{name}.md", "# ", "## ") for name in kept.PAGES),
+        (kept.PICTURE, "<!-- ", "<!-- 0"),
+    ],
+)
+def test_what_differs_from_the_figures_is_told_and_rendered_again(project: Path, name: str, old: str, new: str) -> None:
     fresh(project)
-    readme = project / "README.md"
-    readme.write_text(readme.read_text().replace("| four logs", "| five logs"))
-    assert kept.stale(project) == ["the README's table differs from tools/results/load.md; run: make results"]
+    file = project / name
+    assert old in (text := file.read_text())
+    file.write_text(text.replace(old, new, 1))
+    assert kept.stale(project) == [f"{name} differs from the figures in tools/results; run: make results"]
+    kept.publish({}, project)
+    assert kept.stale(project) == [] and file.read_text() == text
 
 
-def test_another_price_in_the_readme_is_told(project: Path) -> None:
+@pytest.mark.parametrize(("text", "said"), [("{", "cannot be read"), ("{}", "lack 'setup', which a page has")])
+def test_figures_that_are_broken_are_told(project: Path, text: str, said: str) -> None:
     fresh(project)
-    readme = project / "README.md"
-    readme.write_text(readme.read_text().replace("| xfs, 1 MiB |", "| xfs, 2 MiB |"))
-    assert kept.stale(project) == ["the README's first table differs from tools/results/price.json; run: make price"]
+    (project / "tools" / "results" / "conformance.json").write_text(text)
+    with pytest.raises(Failure, match=said):
+        kept.stale(project)
 
 
-def test_a_page_of_other_prices_is_told(project: Path) -> None:
-    fresh(project)
-    with (project / "tools" / "results" / "price.md").open("a") as file:
-        file.write("More.\n")
-    assert kept.stale(project) == ["tools/results/price.md differs from price.json; run: make price"]
+def test_a_readme_without_marks_is_told() -> None:
+    with pytest.raises(Failure, match="lacks the marks"):
+        kept.with_parts("# A page\n", LOAD, {})
 
 
-def test_a_picture_of_other_figures_is_told(project: Path) -> None:
-    fresh(project)
-    (project / "tools" / "results" / "beside.svg").write_text("<!-- 0123456789ab -->\n<svg/>")
-    assert kept.stale(project) == [
-        "tools/results/beside.svg has other figures than tools/results/load.md; run: make results"
+def test_the_readme_has_a_row_for_each_load_with_its_intervals() -> None:
+    assert kept.readme_part(LOAD).splitlines()[2:] == [
+        "| load | machine | bandwidth: C | Rust | O_DIRECT, Rust | p99.9: C | Rust |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| logs | a drive | 0.50 (0.40-0.60) | 1.00 (0.90-1.10) | 0.20 (0.15-0.25) | inconclusive | 4.00 (2.00-8.00) |",
     ]
 
 
-def test_a_readme_without_marks_is_told(project: Path) -> None:
-    page = (project / "tools" / "results" / "load.md").read_text()
-    with pytest.raises(Failure, match="lacks the marks"):
-        kept.with_part("# A page\n", page)
+def test_pages_have_what_was_measured_and_with_what() -> None:
+    load, conformance = kept.load_page(LOAD), kept.conformance_page(CONFORMANCE)
+    assert "`make it`, 2026-01-01, revision 0123456789ab, code 0: 10 pairs. The host's CPU: a CPU." in load
+    assert "What:\n\n| load | MB/s |\n| --- | ---: |\n| one | 1 |\n" in load and "- Nothing stands out." in load
+    assert "C keeps 0 of 1 rows, Rust 1." in conformance
+    assert "| no oops | `aio` | oops | BUG | kept | a \\| b |" in conformance
+    assert "| xfs | kept | 1 page left |\n| ext4 | not run | kept |" in conformance
 
 
-def test_a_load_that_is_missing_is_told() -> None:
-    page = (paths.PROJECT / "tools" / "results" / "load.md").read_text()
-    without = "\n".join(line for line in page.splitlines() if not line.startswith("| append | Rust"))
-    with pytest.raises(Failure, match="load.md has no append of both cores in 'make run'"):
-        kept.readme_rows(without)
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A benchmark that is the only part of the page, as the report of its boots has it."""
+    part = kept.Part("A drive", "bench", "make bench", "a drive", {"sequential/xfs": "in a row"})
+    monkeypatch.setattr(kept, "LOAD", [part])
+    monkeypatch.setattr(kept, "code_of", lambda revision: kept.code())
+    monkeypatch.setattr(paths, "BUILD", tmp_path)
+    report.write(tmp_path / "bench", made(comparison(10), more={"revisions": ["0123456789ab"], "host_cpu": "a CPU"}))
+    return tmp_path / "bench" / "results.json"
+
+
+def test_a_benchmark_becomes_figures_of_the_page(bench: Path) -> None:
+    document = kept.collect_load()
+    ((load,), (part,)) = kept.loads(document), document["parts"]
+    assert (part["setup"]["revision"], part["setup"]["command"], load["load"]) == ("0123456789ab", "make bench", "in a row")
+    found = {(group["scenario"], group["mode"]): group["figures"] for group in json.loads(bench.read_text())["beside"]}
+    for core in ("c", "rust"):
+        ratio = found["sequential", core][summary.MAIN]["ratios"]["dontcache"]
+        assert load[core]["dontcache"] == [ratio["estimate"], ratio["low"], ratio["high"]]
+        assert "direct" not in load[core], "it ran in one pair"
+    assert "DONTCACHE beside buffered:\n\n| scenario |" in kept.load_page(document)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "form", "said"),
+    [(9, report.FORMAT, "bench has no 10 pairs of sequential/xfs on both cores; run: make bench"), (10, 3, "bench was written by another version")],
+)
+def test_a_benchmark_that_does_not_suffice_is_refused(bench: Path, pairs: int, form: int, said: str) -> None:
+    found = json.loads(bench.read_text()) | {"format": form}
+    for group in found["beside"]:
+        for figure in group["figures"].values():
+            for ratio in figure["ratios"].values():
+                ratio["pairs"] = pairs
+    bench.write_text(json.dumps(found))
+    with pytest.raises(Failure, match=said):
+        kept.collect_load()
 
 
 @pytest.mark.parametrize(
@@ -138,54 +214,6 @@ def test_what_cannot_be_repeated_is_refused(tmp_path: Path, setup: dict[str, obj
         kept.measured(result, "make run")
 
 
-def test_the_picture_has_a_row_for_each_load() -> None:
-    page = (paths.PROJECT / "tools" / "results" / "load.md").read_text()
-    svg = kept.picture(page)
-    assert kept.figures(page) in svg.partition("\n")[0]
-    assert all(row.load in svg for row in kept.readme_rows(page))
-
-
-def test_a_page_has_the_second_half_and_direct_writes_where_they_were_run() -> None:
-    """Pages of before had neither, and are read all the same."""
-    header = ["scenario", "core", *["MB/s"] * 3, "ratio second half", "O_DIRECT ratio", "ratio of start"]
-    lines = []
-    for part in kept.LOAD:
-        lines += ["", f"## {part.heading}", "", kept._markdown(header, [], 2)]
-        for name in part.loads:
-            direct = "" if name == "append" else "0.50 (0.40-0.60)"
-            lines += [f"| {name} | {core} | 9 | 9 | 9 | 1.50 (1.40-1.60) | {direct} | 7.00 (6.00-8.00) |" for core in ("C", "Rust")]
-    rows = kept.readme_rows("\n".join(lines))
-    assert {(row.c, row.rust) for row in rows} == {("1.50 (1.40-1.60)",) * 2}
-    assert {row.load for row in rows if row.direct != "0.50 (0.40-0.60)"} == {"four logs that are synced"}
-    old = kept.readme_rows((paths.PROJECT / "tools" / "results" / "load.md").read_text())
-    assert [row.load for row in old] == [row.load for row in rows]
-    assert {row.direct for row in old} == {"-"}
-    # What is paced has no bandwidth.
-    assert not any("each millisecond" in row.load for row in rows)
-
-
-def test_a_page_has_its_tables_without_ratios_of_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "report.md").write_text(
-        f"{kept.BESIDE}:\n\n| load | MB/s |\n| --- | ---: |\n| one | 1 |\n| Rust/C | 2 |\n\nObtained by `x`: 2 pairs\n"
-    )
-    setup = {"date": "2026-11-26 01:00", "revision": "0123456789ab"}
-    monkeypatch.setattr(kept, "measured", lambda path, command: {"setup": setup})
-    page = kept.campaigns("A page", [kept.Part("A part", tmp_path, "make bench")])
-    assert "| load | MB/s |\n| --- | ---: |\n| one | 1 |\n" in page and "Rust/C" not in page and "2 pairs" in page
-    with pytest.raises(Failure, match="has no table 'Another'; run: make bench"):
-        kept.campaigns("A page", [kept.Part("A part", tmp_path, "make bench", ("Another",))])
-
-
 def test_an_unknown_page_is_told() -> None:
-    with pytest.raises(Failure, match="more: no such page; there are load, xfs, ext4, micro, conformance"):
+    with pytest.raises(Failure, match="more: no such page; there are load, micro, conformance"):
         kept.main(["load", "more"])
-
-
-def test_a_console_stays_where_it_is() -> None:
-    failure = VmFailure("oops", "the guest oopsed: BUG", paths.LOG / "vm.log")
-    assert kept._verdict({"verdict": "oops", "figures": str(failure)}) == ["oops", "the guest oopsed: BUG"]
-
-
-def test_a_place_that_a_core_did_not_reach_is_not_kept() -> None:
-    rows = [{"results": {"c": {"each": {"xfs": ""}}, "rust": {"each": {"xfs": "1 page left", "ext4": ""}}}}]
-    assert kept.where(rows) == [["xfs", "kept", "1 page left"], ["ext4", "not run", "kept"]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rust_writeback.bench import price, price_page
+from rust_writeback.bench import kept, price, price_page
 from rust_writeback.check import price as gate
 from rust_writeback.errors import Failure
 
@@ -154,11 +154,11 @@ def test_the_gate_refuses_a_cell_that_is_not_committed() -> None:
 
 def test_the_committed_page_has_every_cell() -> None:
     cells = {cell.name for boot in price.whole_run() for cell in boot.cells}
-    assert set(price_page.read()["cells"]) == cells
+    assert set(kept.read("price")["cells"]) == cells
 
 
 def test_the_page_marks_where_c_does_less() -> None:
-    document = dict(price_page.read())
+    document = dict(kept.read("price"))
     page = price_page.page(document)
     marks = sum(cores["c"]["stays"] != cores["rust"]["stays"] for cores in document["cells"].values())
     assert page.count(" * |") == marks > 0

@@ -151,7 +151,7 @@ def test_a_plot_of_nothing_is_left_out(tmp_path: Path) -> None:
 
 def test_the_json_holds_every_value(folder: Path) -> None:
     document = json.loads((folder / "results.json").read_text())
-    assert document["format"] == report.FORMAT == 3
+    assert document["format"] == report.FORMAT == 4
     assert len(document["measurements"]) == 6 * 8 + 2 * 4
     first = document["measurements"][0]
     assert sum(first["latency_bins"].values()) == first["ios"]

@@ -117,3 +117,11 @@ def test_holms_method_by_hand(p: list[float], out: list[bool]) -> None:
 def test_a_narrow_interval_is_told_with_a_digit_more() -> None:
     assert str(stats.Ratio(1.0104, 1.0088, 1.012, 3)) == "1.010 (1.009-1.012)"
     assert str(stats.Ratio(1.0, 0.985, 1.015, 3)) == "1.00 (0.98-1.01)"
+
+
+def test_a_table_does_not_print_an_interval_that_tells_little() -> None:
+    assert stats.Ratio(1.0, 0.5, 1.1, 3).cell == "inconclusive"
+    assert stats.Ratio(4.0, 2.0, 8.0, 3).cell == "4.00 (2.00-8.00)"
+    assert stats.Ratio(1.0, 0.7, 1.3, 3).cell == "1.00 (0.70-1.30)"
+    assert stats.Ratio(1.0, 0.0, math.inf, 1).cell == "1.00 (one pair)"
+    assert stats.Difference(0.5, -1.0, 2.0, 3).cell == "+0.5 (-1 to +2)"

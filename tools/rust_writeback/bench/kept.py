@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make results: write the last measurements to tools/results/, and from there to the README.
+"""make results: render the pages of tools/results/ and the README's tables from the figures that are committed there.
 
-Each page says when, with which command and on what it was measured. It has a fingerprint of the kernel code that was
-measured. make lint refuses counted instructions of other code, and a README whose table or picture differs from the
-pages.
+With ARGS=load, micro or conformance, the last measurement's figures take their place first. Each of these JSON files
+says when, with which command and of which kernel code it was measured. make lint refuses counted instructions of other
+code, and a page, table or picture that differs from its figures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -25,86 +25,69 @@ from .. import paths
 from ..check import lines
 from ..errors import Failure, Parser
 from ..steps import write_whole
-from . import micro, overwrite, plots, price_page
+from . import micro, overwrite, plots, price_page, report, summary
+from .catalogue import SCALE
+from .micro import CORES
+from .stats import Ratio
+from .summary import DONTCACHE
 
-FOLDER = paths.TOOLS / "results"
-README = paths.PROJECT / "README.md"
-PICTURE = FOLDER / "beside.svg"
+RESULTS = "tools/results"
 BEGIN, END = "<!-- make results -->\n", "<!-- to here -->"
 
-CODE = re.compile(r"\bcode ([0-9a-f]{12})\b")
-REVISION = re.compile(r"\brevision ([0-9a-f]{12})\b")
+Document = dict[str, Any]
 
+PAIRS = 10
+"""With fewer pairs of boots, most intervals contain 1."""
 
-BESIDE = "DONTCACHE beside buffered"
-
-RATIO = re.compile("ratio (?!of )|O_DIRECT ratio")
-"""The columns of its main figure. Until 2026-11 that was the whole run, and there was no O_DIRECT."""
+TAIL = "p99.9"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A section of a page: the benchmark that it is from, its tables, and the loads that go to the README."""
+    """A section of load.md, with the loads that the README has, too."""
 
     heading: str
-    folder: Path
+    folder: str
     command: str
-    tables: tuple[str, ...] = (BESIDE,)
-    machine: str = ""
-    loads: dict[str, str] = field(default_factory=dict)
+    machine: str
+    loads: dict[str, str]
 
-
-def _bench(*loads: str, more: str, on: str = "") -> str:
-    """The command that measures these loads, as the shell takes it."""
-    only = " ".join(f"--only {load}" for load in loads)
-    return " ".join(filter(None, ["make bench", on, f"ARGS='{only} {more}'"]))
-
-
-_NATIVE = ("small-*", "sequential", "memory", "random", "append", "tree", "writers-32")
 
 LOAD = (
     Part(
-        "make run",
-        paths.BUILD / "report",
-        "make run",
-        (BESIDE, "What the loads did", "What they cost"),
+        "An emulated drive",
+        "load",
+        "make bench ARGS='--only small-4k/xfs --only append/xfs --only random-burst/xfs --only noisy/xfs"
+        " --only small-4k/ext4 --pairs 10 --report build/load'",
         "emulated drive",
         {
-            "small-4k": "4 KiB in a row",
-            "append": "four logs that are synced",
-            "random-burst": "a burst of random 4 KiB",
+            "small-4k/xfs": "4 KiB in a row",
+            "append/xfs": "four logs that are synced",
+            "random-burst/xfs": "a burst of random 4 KiB",
+            "small-4k/ext4": "4 KiB in a row, ext4",
         },
     ),
     Part(
         "The native machine",
-        paths.BUILD / "native",
-        _bench(*(f"{load}/xfs" for load in _NATIVE), on="NATIVE=1", more="--pairs 16"),
-        machine="native",
-        loads={
-            "small-4k": "4 KiB in a row",
-            "sequential": "1 MiB in a row",
-            "memory": "1 MiB in a row, most memory in use",
-            "random": "random 4 KiB",
+        "native",
+        "make bench NATIVE=1 ARGS='--only small-*/xfs --only sequential/xfs --only memory/xfs --only random/xfs"
+        " --only append/xfs --pairs 16'",
+        "native",
+        {
+            "small-4k/xfs": "4 KiB in a row",
+            "sequential/xfs": "1 MiB in a row",
+            "memory/xfs": "1 MiB in a row, most memory in use",
+            "random/xfs": "random 4 KiB",
         },
     ),
     Part(
         "An NFS server",
-        paths.BUILD / "bench",
-        _bench("*/nfs", more="--pairs 3"),
-        (BESIDE, "What the loads did"),
+        "nfs",
+        "make bench ARGS='--only sequential/nfs --pairs 10 --report build/nfs'",
         "emulated drive",
-        {"sequential": "an NFS server, files larger than memory, in a row"},
+        {"sequential/nfs": "an NFS server, files larger than memory, in a row"},
     ),
 )
-
-
-def _all_loads(file_system: str) -> tuple[Part, ...]:
-    """Each load on it, on the drive that it says."""
-    command = _bench(f"*/{file_system}", more=f"--pairs 2 --report build/{file_system}")
-    return (Part("make bench", paths.BUILD / file_system, command),)
-
-
-XFS, EXT4 = _all_loads("xfs"), _all_loads("ext4")
 
 
 def code(project: Path = paths.PROJECT) -> str:
@@ -153,10 +136,13 @@ def measured(path: Path, command: str) -> dict[str, Any]:
     return found
 
 
-def obtained(setup: dict[str, Any], command: str) -> str:
-    """When, with what, and of which code."""
-    date = setup["date"].partition(" ")[0]
-    return f"`{command}`, {date}, revision {setup['revision']}, code {code()}"
+def made_by(setup: Document, command: str) -> Document:
+    """A page's setup: when, with what and of which code it was measured."""
+    return {"command": command, "date": setup["date"].partition(" ")[0], "revision": setup["revision"], "code": code()}
+
+
+def _obtained(setup: Document) -> str:
+    return f"`{setup['command']}`, {setup['date']}, revision {setup['revision']}, code {setup['code']}"
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
@@ -164,34 +150,72 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ruler, *rows))
 
 
-def campaigns(title: str, parts: Sequence[Part]) -> str:
-    """A page of what campaigns of the benchmark have measured."""
-    text = [f"# {title}"]
-    for part in parts:
-        found = measured(part.folder / "results.json", part.command)
-        report = (part.folder / "report.md").read_text()
-        said = report.rpartition("Obtained by ")[2].partition(": ")[2].strip()
-        text += [f"## {part.heading}", f"{obtained(found['setup'], part.command)}: {said}"]
-        for heading in part.tables:
-            table = re.search(rf"^{re.escape(heading)}:\n\n((?:\|.*\n)+)", report, re.MULTILINE)
-            if not table:
-                raise Failure(f"{part.folder.name} has no table {heading!r}; run: {part.command}")
-            # Rows of one core over the other say nothing that the others do not.
-            header, ruler, *rows = table[1].splitlines()
-            rows = [header, ruler, *(row for row in rows if "/" not in row)]
+def _ratios(found: Document, load: str) -> dict[str, dict[str, list[float]]]:
+    """For each core: the ratios of DONTCACHE and of O_DIRECT to buffered, and DONTCACHE's of the slowest thousandth."""
+    ratios: dict[str, dict[str, list[float]]] = {core: {} for core in CORES}
+    for key, mode, metric, name in (
+        ("beside", DONTCACHE, summary.MAIN, DONTCACHE),
+        ("direct", SCALE, summary.MAIN, SCALE),
+        ("beside", DONTCACHE, TAIL, TAIL),
+    ):
+        for group in found[key]:
+            ratio = group["figures"].get(metric, {}).get("ratios", {}).get(mode)
+            if f"{group['scenario']}/{group['place']}" == load and ratio and ratio["kind"] == "ratio" and ratio["pairs"] >= PAIRS:
+                ratios[group["mode"]][name] = [ratio["estimate"], ratio["low"], ratio["high"]]
+    return ratios
+
+
+def collect_load() -> Document:
+    """What the benchmarks of load.md have measured."""
+    parts = []
+    for part in LOAD:
+        found = measured(paths.BUILD / part.folder / "results.json", part.command)
+        if found.get("format") != report.FORMAT:
+            raise Failure(f"{part.folder} was written by another version of the benchmark; run: {part.command}")
+        ratios = {load: _ratios(found, load) for load in part.loads}
+        if missing := [load for load, cores in ratios.items() if not all(DONTCACHE in cores[core] for core in CORES)]:
+            raise Failure(f"{part.folder} has no {PAIRS} pairs of {', '.join(missing)} on both cores; run: {part.command}")
+        parts.append(
+            {
+                "heading": part.heading,
+                "setup": {**made_by(found["setup"], part.command), "host": found["setup"]["host_cpu"]},
+                "obtained": found["obtained"],
+                "tables": found["tables"],
+                "verdicts": found["verdicts"],
+                "loads": [{"load": text, "machine": part.machine, **ratios[load]} for load, text in part.loads.items()],
+            }
+        )
+    return {"parts": parts}
+
+
+def load_page(document: Document) -> str:
+    """load.md."""
+    text = ["# Under load, C beside Rust"]
+    for part in document["parts"]:
+        setup = part["setup"]
+        text += [f"## {part['heading']}", f"{_obtained(setup)}: {part['obtained']} The host's CPU: {setup['host']}."]
+        for heading, rows in part["tables"].items():
             text += [f"{heading}:", "\n".join(rows)]
+        if part["verdicts"]:
+            text.append("\n".join(f"- {sentence}" for sentence in part["verdicts"]))
     text.append("[The benchmark](../rust_writeback/bench/README.md) explains the columns.")
     return "\n\n".join(text) + "\n"
 
 
-def instructions() -> str:
-    """micro.md: what single operations cost."""
+def collect_micro() -> Document:
+    """What make micro has counted."""
     found = measured(paths.BUILD / "report" / "micro.json", "make micro")
+    kernel = found["setup"]["kernel"]
+    return {**found, "setup": {**made_by(found["setup"], "make micro"), "kernel": kernel}}
+
+
+def micro_page(found: Document) -> str:
+    """micro.md: what single operations cost."""
 
     def beside(names: dict[str, str], what: str) -> str:
-        values = {core: found["figures"][core] for core in micro.CORES}
+        values = {core: found["figures"][core] for core in CORES}
         rows = [
-            [text, *(f"{values[core][name]:.0f}" for core in micro.CORES), f"{found['ratios'][name]:.2f}"]
+            [text, *(f"{values[core][name]:.0f}" for core in CORES), f"{found['ratios'][name]:.2f}"]
             for name, text in names.items()
         ]
         return _markdown((what, "C", "Rust", "Rust/C"), rows, 1)
@@ -202,15 +226,15 @@ def instructions() -> str:
         for size in overwrite.SIZES:
             for place in overwrite.PLACES:
                 row = f"{block} pwrite {size} {place}"
-                values = [f"{overwrites['figures'][core][row]:.0f}" for core in overwrite.CORES]
+                values = [f"{overwrites['figures'][core][row]:.0f}" for core in CORES]
                 about = [f"{block >> 10} KiB", f"{size >> 10} KiB", place]
                 writes.append([*about, *values, f"{overwrites['ratios'][row]:.2f}"])
     most = max(overwrites["ratios"].values())
-    worst = {core: max(overwrites["worst_over_start"][core].values()) for core in overwrite.CORES}
+    worst = {core: max(overwrites["worst_over_start"][core].values()) for core in CORES}
     few, many = (files[count] for count in micro.FILES)
     parts = [
         "# Instructions, C beside Rust",
-        f"{obtained(found['setup'], 'make micro')}: a guest in which a tick is an instruction, one CPU, Linux"
+        f"{_obtained(found['setup'])}: a guest in which a tick is an instruction, one CPU, Linux"
         f" {found['setup']['kernel']}. A second run gives the same digits. [The"
         " benchmark](../rust_writeback/bench/README.md#instructions) explains the rows.",
         "## Operations",
@@ -222,7 +246,7 @@ def instructions() -> str:
         "## The flusher",
         _markdown(
             ("a round for one page, beside dirty inodes of others", "C", "Rust"),
-            [[dirty, *(f"{rounds[core][dirty]:.0f}" for core in micro.CORES)] for dirty in micro.ROUNDS],
+            [[dirty, *(f"{rounds[core][dirty]:.0f}" for core in CORES)] for dirty in micro.ROUNDS],
             1,
         ),
         f"With Rust, a round that looks at as much as it may and writes nothing takes {found['look']:.0f} instructions"
@@ -239,21 +263,28 @@ def instructions() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def promises() -> str:
-    """conformance.md: which promises each core kept."""
+def collect_conformance() -> Document:
+    """What make conformance has found."""
     found = measured(paths.BUILD / "conformance" / "conformance.json", "make conformance")
     setup, rows = found["setup"], found["rows"]
-    if setup["rows"] != "whole" or {core for row in rows for core in row["results"]} != set(micro.CORES):
+    if setup["rows"] != "whole" or {core for row in rows for core in row["results"]} != set(CORES):
         raise Failure("conformance has no complete result of both cores; run: make conformance")
+    more = {name: setup[name] for name in ("kernel", "accelerator")}
+    return {"setup": {**made_by(setup, "make conformance"), **more}, "rows": rows}
+
+
+def conformance_page(document: Document) -> str:
+    """conformance.md: which promises each core kept, and where."""
+    setup, rows = document["setup"], document["rows"]
     cells = [
         [row["promise"], f"`{row['name']}`"]
-        + [cell for core in micro.CORES for cell in _verdict(row["results"][core])]
+        + [cell for core in CORES for cell in _verdict(row["results"][core])]
         for row in rows
     ]
-    kept = {core: sum(row["results"][core]["verdict"] == "kept" for row in rows) for core in micro.CORES}
+    kept = {core: sum(row["results"][core]["verdict"] == "kept" for row in rows) for core in CORES}
     parts = [
         "# Conformance results, C beside Rust",
-        f"{obtained(setup, 'make conformance')}: Linux {setup['kernel']}, {setup['accelerator']}. C keeps {kept['c']}"
+        f"{_obtained(setup)}: Linux {setup['kernel']}, {setup['accelerator']}. C keeps {kept['c']}"
         f" of {len(rows)} rows, Rust {kept['rust']}. [The promises](../guest/conformance/README.md) say what each row"
         " tries.",
         _markdown(("promise", "row", "C", "figures of C", "Rust", "figures of Rust"), cells, 6),
@@ -269,7 +300,7 @@ def where(rows: list[dict[str, Any]]) -> list[list[str]]:
     """The places where the rows were tried, and what was wrong there on each core."""
     found: list[list[str]] = []
     for row in rows:
-        told = [row["results"][core].get("each", {}) for core in micro.CORES]
+        told = [row["results"][core].get("each", {}) for core in CORES]
         for place in told[-1]:
             found.append([place, *(of_core.get(place, "not run") or "kept" for of_core in told)])
     return found
@@ -281,115 +312,121 @@ def _verdict(result: dict[str, Any]) -> list[str]:
     return [result["verdict"], figures.replace("|", r"\|")]
 
 
-PAGES: dict[str, Callable[[], str]] = {
-    "load": lambda: campaigns("Under load, C beside Rust", LOAD),
-    "xfs": lambda: campaigns("All loads on xfs, C beside Rust", XFS),
-    "ext4": lambda: campaigns("All loads on ext4, C beside Rust", EXT4),
-    "micro": instructions,
-    "conformance": promises,
+COLLECTED: dict[str, Callable[[], Document]] = {
+    "load": collect_load,
+    "micro": collect_micro,
+    "conformance": collect_conformance,
 }
+"""The pages whose figures make results takes; make price writes its own."""
+
+PAGES: dict[str, Callable[[Document], str]] = {
+    "load": load_page,
+    "micro": micro_page,
+    "conformance": conformance_page,
+    "price": price_page.page,
+}
+"""What renders each page."""
 
 
-AGED = ("price", "micro")
+def read(name: str, project: Path = paths.PROJECT) -> Document:
+    """The committed figures of a page."""
+    try:
+        found: Document = json.loads((project / RESULTS / f"{name}.json").read_text())
+    except (OSError, ValueError) as error:
+        raise Failure(f"{RESULTS}/{name}.json cannot be read ({error}); take it from git") from None
+    return found
+
+
+def loads(document: Document) -> list[Document]:
+    """The loads that the README has."""
+    return [load for part in document["parts"] for load in part["loads"]]
+
+
+def cell(load: Document, core: str, name: str) -> str:
+    """A ratio as a table has it, or nothing."""
+    if name not in load[core]:
+        return "-"
+    estimate, low, high = load[core][name]
+    return Ratio(estimate, low, high, PAIRS).cell
+
+
+def readme_part(document: Document) -> str:
+    """What stands between the marks of the README."""
+    revisions = ", ".join(dict.fromkeys(part["setup"]["revision"] for part in document["parts"]))
+    header = ("load", "machine", "bandwidth: C", "Rust", "O_DIRECT, Rust", f"{TAIL}: C", "Rust")
+    columns = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE), ("c", TAIL), ("rust", TAIL))
+    rows = [[load["load"], load["machine"], *(cell(load, *column) for column in columns)] for load in loads(document)]
+    said = f"Divided by buffered writes, with 95 % intervals, revision {revisions} (-: not run, or too few requests):"
+    return f"{said}\n\n{_markdown(header, rows, 2)}\n"
+
+
+def with_parts(readme: str, load: Document, price: Document) -> str:
+    """The README with its two tables."""
+    return price_page.with_part(price_page.between(readme, BEGIN, END, readme_part(load)), price)
+
+
+def _drawn(document: Document) -> dict[str, list[list[float] | None]]:
+    """What the picture shows."""
+    ratios = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE))
+    return {
+        f"{load['load']}, {load['machine']}": [load[core].get(name) for core, name in ratios] for load in loads(document)
+    }
+
+
+def mark(document: Document) -> str:
+    """The picture's first line. It says of which figures it is: another matplotlib draws the same a bit differently."""
+    return f"<!-- {hashlib.sha256(json.dumps(_drawn(document)).encode()).hexdigest()[:12]} -->\n"
+
+
+def rendered(project: Path = paths.PROJECT) -> dict[str, str]:
+    """The pages and the README, as they follow from the committed figures."""
+    documents = {name: read(name, project) for name in PAGES}
+    try:
+        pages = {f"{RESULTS}/{name}.md": render(documents[name]) for name, render in PAGES.items()}
+    except KeyError as error:
+        raise Failure(f"the figures in {RESULTS} lack {error}, which a page has; measure again") from None
+    readme = (project / "README.md").read_text()
+    return {**pages, "README.md": with_parts(readme, documents["load"], documents["price"])}
+
+
+PICTURE = f"{RESULTS}/beside.svg"
+COUNTED = ("price", "micro")
 """What has to be of the code that is there: counted, and so the same whenever it is measured. Pages of times say which
 revision they are of: they take an hour or more, and differ more from run to run than from one revision to the next."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A line of the README's table: a load, and ratios with their intervals: of either core, and of O_DIRECT with Rust."""
-
-    load: str
-    machine: str
-    c: str
-    rust: str
-    direct: str
-
-
-def _section(page: str, part: Part) -> str:
-    return page.partition(f"\n## {part.heading}\n")[2].partition("\n## ")[0]
-
-
-def readme_rows(page: str) -> list[Row]:
-    """The README's rows, from the text of load.md."""
-    rows = []
-    for part in LOAD:
-        lines_of_table = (line for line in _section(page, part).splitlines() if line[:1] == "|")
-        table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines_of_table]
-        columns = [number for number, title in enumerate(table[0] if table else []) if RATIO.match(title)]
-        found = {(row[0], row[1]): [row[column] for column in columns] for row in reversed(table)}
-        for name, text in part.loads.items():
-            if (name, "C") not in found:
-                name = name.removesuffix("-burst")  # as it was called until bursts were told apart
-            if not columns or not {(name, "C"), (name, "Rust")} <= found.keys():
-                raise Failure(f"load.md has no {name} of both cores in {part.heading!r}; run: make results")
-            direct = "".join(found[name, "Rust"][1:]) or plots.NOT_RUN
-            rows.append(Row(text, part.machine, found[name, "C"][0], found[name, "Rust"][0], direct))
-    return rows
-
-
-def readme_part(page: str) -> str:
-    """What stands between the marks of the README."""
-    revisions = dict.fromkeys(said for part in LOAD for said in REVISION.findall(_section(page, part)))
-    rows = [[row.load, row.machine, row.c, row.rust, row.direct] for row in readme_rows(page)]
-    said = f"Bandwidth divided by that of buffered writes, xfs, with 95 % intervals, of revision {', '.join(revisions)}:"
-    ruler = "| load | machine | DONTCACHE: C | Rust | O_DIRECT, Rust |\n| --- | --- | ---: | ---: | ---: |"
-    return "\n".join([said, "", ruler, *("| " + " | ".join(row) + " |" for row in rows), ""])
-
-
-def with_part(readme: str, page: str) -> str:
-    """The README with the part that load.md says."""
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise Failure(f"README.md lacks the marks of its table; put {BEGIN.strip()} and {END} around it")
-    return before + begin + readme_part(page) + end + after
-
-
-def picture(page: str) -> str:
-    """The README's picture. It says of which figures it is: another matplotlib draws the same a bit differently."""
-    rows = [(f"{row.load}, {row.machine}", row.c, row.rust, row.direct) for row in readme_rows(page)]
-    svg = plots.draw_beside(rows)
-    return f"<!-- {figures(page)} -->\n{svg}"
-
-
-def figures(page: str) -> str:
-    """A fingerprint of the README's rows."""
-    return hashlib.sha256(readme_part(page).encode()).hexdigest()[:12]
-
-
 def stale(project: Path = paths.PROJECT) -> list[str]:
-    """What of the pages, of the README's table and of its picture is not of the code that is here."""
-    now, wrong = code(project), []
-    folder = project / "tools" / "results"
-    for name in AGED:
-        found = set(CODE.findall((folder / f"{name}.md").read_text()))
-        if found != {now}:
-            said = " and ".join(sorted(found)) or "no code"
-            wrong.append(f"tools/results/{name}.md is of {said}, the code is {now}; measure again, then: make results")
-    wrong += price_page.stale(project)
-    page = (folder / "load.md").read_text()
-    readme = (project / "README.md").read_text()
-    if with_part(readme, page) != readme:
-        wrong.append("the README's table differs from tools/results/load.md; run: make results")
-    if figures(page) not in (folder / PICTURE.name).read_text().partition("\n")[0]:
-        wrong.append("tools/results/beside.svg has other figures than tools/results/load.md; run: make results")
-    return wrong
+    """What is not of the code that is here, or does not follow from the committed figures."""
+    now = code(project)
+    wrong = [
+        f"{RESULTS}/{name}.json is of the code {said}, and here is {now}; run: make {name}, then make results ARGS={name}"
+        for name in COUNTED
+        if (said := read(name, project)["setup"]["code"]) != now
+    ]
+    differ = [name for name, text in rendered(project).items() if (project / name).read_text() != text]
+    if not (project / PICTURE).read_text().startswith(mark(read("load", project))):
+        differ.append(PICTURE)
+    return wrong + [f"{name} differs from the figures in {RESULTS}; run: make results" for name in differ]
+
+
+def publish(documents: dict[str, Document], project: Path = paths.PROJECT) -> None:
+    """Write figures, and what is rendered from them and from the others."""
+    for name, document in documents.items():
+        write_whole(project / RESULTS / f"{name}.json", json.dumps(document, indent=1) + "\n")
+    for name, text in rendered(project).items():
+        write_whole(project / name, text)
+    load = read("load", project)
+    if not (project / PICTURE).read_text().startswith(mark(load)):
+        write_whole(project / PICTURE, mark(load) + plots.draw_beside(_drawn(load)))
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages that are asked for, and what the README has of them."""
+    """Take the figures that are asked for, and render all pages."""
     parser = Parser(prog="results", description=__doc__)
-    parser.add_argument("page", nargs="*", help=f"{', '.join(PAGES)}; all of them if none is named")
+    parser.add_argument("page", nargs="*", help=f"take the last measurement's figures for {', '.join(COLLECTED)}")
     options = parser.parse_args(arguments)
-    if unknown := sorted(set(options.page) - set(PAGES)):
-        raise Failure(f"{', '.join(unknown)}: no such page; there are {', '.join(PAGES)}", 2)
-    written = {name: PAGES[name]() for name in options.page or PAGES}
-    for name, text in written.items():
-        write_whole(FOLDER / f"{name}.md", text)
-        print(f"tools/results/{name}.md")
-    if page := written.get("load"):
-        write_whole(PICTURE, picture(page))
-        write_whole(README, with_part(README.read_text(), page))
-        print("tools/results/beside.svg\nREADME.md")
+    if unknown := sorted(set(options.page) - set(COLLECTED)):
+        raise Failure(f"{', '.join(unknown)}: no such page; there are {', '.join(COLLECTED)}", 2)
+    publish({name: COLLECTED[name]() for name in options.page})
+    print(f"{RESULTS}/ and README.md are of the same figures")
     return 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib
@@ -116,28 +116,19 @@ def draw(
         return {name: _svg(name, PLOTS[name](drawing)) for name in there}
 
 
-RATIO = re.compile(r"([\d.]+) \(([\d.]+)-([\d.]+)\)")
-"""A ratio with its interval, as tables have it."""
-
-
-NOT_RUN = "-"
-
-
-def draw_beside(rows: Sequence[tuple[str, str, str, str]]) -> str:
-    """DONTCACHE over buffered: for each load what it is, and C's, Rust's and O_DIRECT's ratio as a table has them."""
+def draw_beside(loads: Mapping[str, Sequence[Sequence[float] | None]]) -> str:
+    """For each load, ratios to buffered: DONTCACHE with C, with Rust, and O_DIRECT; estimate, low and high, or None if not run."""
     with plt.rc_context(STYLE):
-        figure, (axes,) = _panels(["ratio"], 0.9 + 0.4 * len(rows))
-        for place, (_, *ratios) in enumerate(rows):
-            for core, offset, text in zip((*CORES, SCALE), (-0.22, 0, 0.22), ratios, strict=True):
-                if text == NOT_RUN:
+        figure, (axes,) = _panels(["ratio"], 0.9 + 0.4 * len(loads))
+        for place, ratios in enumerate(loads.values()):
+            for core, offset, ratio in zip((*CORES, SCALE), (-0.22, 0, 0.22), ratios, strict=True):
+                if not ratio:
                     continue
-                if not (found := RATIO.fullmatch(text)):
-                    raise ValueError(f"{text!r} is no ratio with its interval")
-                estimate, low, high = map(float, found.groups())
+                estimate, low, high = ratio
                 face = "white" if low <= 1 <= high else COLOURS[core]
                 axes.plot([low, high], [place + offset] * 2, "-", color=COLOURS[core], linewidth=1.6)
                 axes.plot([estimate], [place + offset], "o", color=COLOURS[core], markerfacecolor=face, markersize=5)
-        _beside_axes(axes, [text for text, *_ in rows])
+        _beside_axes(axes, list(loads))
         _legend(figure, variants=(*CORES, SCALE))
         return _svg("beside", figure)
 

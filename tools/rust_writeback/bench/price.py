@@ -436,7 +436,7 @@ def keep(found: Results, setup: Mapping[str, Any]) -> None:
         for core in CORES
     }
     steps.write_whole(RESULT, json.dumps({"code": setup["code"], **functions}) + "\n")
-    price_page.write(document(found, setup))
+    results.publish({"price": document(found, setup)})
 
 
 def main(arguments: list[str]) -> int:

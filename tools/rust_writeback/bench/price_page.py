@@ -3,18 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from .. import paths
 from ..errors import Failure
-from ..steps import write_whole
 
-PRICE = paths.TOOLS / "results" / "price.json"
-PAGE = PRICE.with_suffix(".md")
-README = paths.PROJECT / "README.md"
 BEGIN, END = "<!-- make price -->\n", "<!-- to here, price -->"
 
 MODES = {"buffered": "buffered", "dontcache": "DONTCACHE", "direct": "O_DIRECT"}
@@ -121,35 +114,15 @@ def readme_part(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
+def between(readme: str, begin: str, end: str, part: str) -> str:
+    """The README with this part between its marks."""
+    before, found, rest = readme.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise Failure(f"README.md lacks the marks of a table; put {begin.strip()} and {end} around it")
+    return before + begin + part + end + after
+
+
 def with_part(readme: str, document: Document) -> str:
-    """The README with its table."""
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise Failure(f"README.md lacks the marks of its first table; put {BEGIN.strip()} and {END} around it")
-    return before + begin + readme_part(document) + end + after
-
-
-def read(project: Path = paths.PROJECT) -> Document:
-    """The committed figures."""
-    document: Document = json.loads((project / PRICE.relative_to(paths.PROJECT)).read_text())
-    return document
-
-
-def write(document: Document) -> None:
-    """Write the figures, the page and the table."""
-    write_whole(PRICE, json.dumps(document, indent=1) + "\n")
-    write_whole(PAGE, page(document))
-    write_whole(README, with_part(README.read_text(), document))
-
-
-def stale(project: Path = paths.PROJECT) -> list[str]:
-    """What was not rendered from the committed figures."""
-    document = read(project)
-    wrong = []
-    if (project / PAGE.relative_to(paths.PROJECT)).read_text() != page(document):
-        wrong.append("tools/results/price.md differs from price.json; run: make price")
-    readme = (project / "README.md").read_text()
-    if with_part(readme, document) != readme:
-        wrong.append("the README's first table differs from tools/results/price.json; run: make price")
-    return wrong
+    """The README with its first table."""
+    return between(readme, BEGIN, END, readme_part(document))

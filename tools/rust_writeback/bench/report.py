@@ -44,7 +44,7 @@ CAPTIONS = {
     "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
 }
 
-FORMAT = 3
+FORMAT = 4
 """Of results.json: a number more when a reader of the old one would misread it."""
 
 
@@ -120,7 +120,9 @@ def write(folder: Path, report: Report) -> None:
         "format": FORMAT,
         "units": {"bandwidth": "10^6 bytes a second", "latency bins": "nanoseconds", "pages": "4096 bytes"},
         "setup": report.setup,
+        "obtained": report.words.obtained(report.setup),
         "verdicts": [*report.warnings(), *report.said()],
+        "tables": {one.heading: table.markdown(one).splitlines() for one in report.tables},
         "summary": [summary(group) for group in report.groups],
         "beside": [summary(group) for group in report.beside if group.variants[-1] != SCALE],
         "direct": [summary(group) for group in report.beside if group.variants[-1] == SCALE],

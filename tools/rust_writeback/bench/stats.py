@@ -20,6 +20,9 @@ CONFIDENCE = 0.95
 FINE = 0.02
 """The width of an interval that two digits would hide."""
 
+WIDE = 2
+"""So many times its low end is the high end of a wide interval."""
+
 NO_DIFFERENCE = "no difference shown"
 
 
@@ -43,6 +46,11 @@ class Comparison:
         return not self.low <= self.same <= self.high
 
     @property
+    def cell(self) -> str:
+        """As a table has it."""
+        return str(self)
+
+    @property
     def known(self) -> bool:
         """Is there an interval at all?"""
         return not math.isinf(self.high)
@@ -56,6 +64,11 @@ class Comparison:
 
 class Ratio(Comparison):
     """A geometric mean of ratios."""
+
+    @property
+    def cell(self) -> str:
+        """As a table has it: an interval that is wide and contains 1 is not printed."""
+        return "inconclusive" if self.known and not self.shown and self.high > WIDE * self.low else str(self)
 
     def __str__(self) -> str:
         if not self.known:

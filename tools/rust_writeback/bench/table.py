@@ -28,7 +28,7 @@ LEGEND = (
     " cached after: in the page cache 0.1 s after sync. counter after: what the load left on the counter. Both are of"
     " the worst boot. Figures are geometric means over the boots (arithmetic ones where a boot has a zero)."
     " Rust/C: geometric mean of the ratios within the pairs of boots, with its 95 % interval; where there is a zero,"
-    " mean of the differences with its interval."
+    " mean of the differences with its interval. Inconclusive: the interval contains 1, and spans more than a factor of 2."
 )
 
 
@@ -61,7 +61,7 @@ def _number(value: float | None, metric: Metric) -> str:
 
 
 def _ratio(cell: Cell | None, variant: str) -> str:
-    return str(cell.ratios[variant]) if cell and variant in cell.ratios else ""
+    return cell.ratios[variant].cell if cell and variant in cell.ratios else ""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from .. import paths, steps
 from ..bench import kept
+from ..bench.summary import DONTCACHE
 from ..errors import Failure, Parser, check_flags
 from . import kernel, overlay, wiring
 
 PLAN = paths.TOOLS / "series.toml"
-RESULTS = kept.FOLDER / "load.md"
 OUT = paths.BUILD / "series"
 ORIGINALS = paths.LINUX.with_name(f"{paths.LINUX.name}.orig")
 REST = "*"
@@ -268,22 +268,18 @@ def _git(folder: Path, *arguments: str, **environment: str) -> str:
     return run.stdout.strip()
 
 
-def figures(results: Path = RESULTS) -> str:
-    """The last benchmark's table for the cover letter, with its revision."""
-    section = results.read_text().split("\n## ")[1].split("\n\n")
-    said = " ".join(section[1].split())
-    first = next((part for part in section if part.startswith("|")), "|")
-    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in first.splitlines()]
-    head = rows[0]
-    wanted = ("scenario", "core", "ratio to durable", "ratio of write of device")
-    if not all(title in head for title in wanted) or "revision" not in said:
-        raise Failure(f"{results.name}: its first section has no revision, or no table of {', '.join(wanted)}")
-    names = kept.LOAD[0].loads
-    table = [[row[head.index(title)] for title in wanted] for row in rows[2:]]
-    table = [["", "core", "to durable", "write of device"], *([names.get(row[0], row[0]), *row[1:]] for row in table)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(wanted))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    return "\n".join([textwrap.fill(said, 72), "", *lines])
+def figures() -> str:
+    """The table of the committed benchmarks for the cover letter, with their revision."""
+    text: list[str] = []
+    for part in kept.read("load")["parts"]:
+        text += [textwrap.fill(f"{part['heading']}, revision {part['setup']['revision']}: {part['obtained']}", 72), ""]
+        for load in part["loads"]:
+            text.append(load["load"])
+            for core, name in (("c", "C"), ("rust", "Rust")):
+                bandwidth, tail = (kept.cell(load, core, what) for what in (DONTCACHE, kept.TAIL))
+                text.append(f"  {name:4}  bandwidth {bandwidth:18} {kept.TAIL} {tail}".rstrip())
+        text.append("")
+    return "\n".join(text).rstrip()
 
 
 def author() -> dict[str, str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..bench import price, price_page
+from ..bench import kept, price, price_page
 from .guest_tests import Counts
 
 COMMITTED_LIMIT = 1.01
@@ -32,4 +32,4 @@ def judged(found: price.Results, committed: price_page.Document) -> Counts:
 def run() -> Counts:
     """Count the first cells of make price."""
     found, _ = price.measure([price.gate()])
-    return judged(found, price_page.read())
+    return judged(found, kept.read("price"))
