@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""2000 new files of 9000 bytes, up to the end of a sync: DONTCACHE takes at most 1.1 times as long as buffered"""
+"""2000 new files of 9000 bytes, up to the end of a sync: DONTCACHE takes at most 1.1 times as long as buffered
+
+The median of the pairs counts: a busy host holds up one of them.
+"""
 
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from pathlib import Path
 
@@ -31,14 +35,14 @@ def seconds(folder: Path, flags: int) -> float:
 def small_files() -> Verdict:
     figures, kept = [], True
     for kind in ("ext4", "xfs"):
-        took = {0: 0.0, RWF_DONTCACHE: 0.0}
+        ratios = []
         with file_system(kind) as root:
             for pair in range(PAIRS):
-                for flags in took:
-                    took[flags] += seconds(root / f"{pair} {flags}", flags)
-        ratio = took[RWF_DONTCACHE] / took[0]
+                buffered, dontcache = (seconds(root / f"{pair} {flags}", flags) for flags in (0, RWF_DONTCACHE))
+                ratios.append(dontcache / buffered)
+        ratio = statistics.median(ratios)
         kept &= ratio <= MOST
-        figures.append(f"{kind} {ratio:.2f} times, {took[0] / PAIRS:.2f} s buffered")
+        figures.append(f"{kind} {ratio:.2f} times ({min(ratios):.2f} to {max(ratios):.2f})")
     return Verdict(kept, "; ".join(figures))
 
 
