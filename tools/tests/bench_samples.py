@@ -149,9 +149,9 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
     return lines
 
 
-def round_on_hardware(steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
+def round_on_hardware(steps: Sequence[results.Step]) -> list[dict[str, Any]]:
     """All lines of a round on a machine whose kernel has no core of ours, as any user may run it."""
-    lines = boot("kernel", steps, speed)
+    lines = boot("kernel", steps)
     for line, step in zip(lines[1:-1], steps, strict=True):
         pages: dict[str, int] = {}
         for section in step.load.scenario.sections:
@@ -166,21 +166,17 @@ def round_on_hardware(steps: Sequence[results.Step], speed: float = 1.0) -> list
 class Guests:
     """Boots that are made up: how fast each is, and which of them die."""
 
-    draws = False
-    """Does the report get its plots, which take most of the time?"""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.folder = folder
         self.booted: list[tuple[str, str, int]] = []
         self.plans: list[dict[str, Any]] = []
-        self.noise = 0.0
         self.dies: set[int] = set()
         """the boots in which the guest dies after its first load"""
         self.qemu_dies: dict[int, int] = {}
         """how often QEMU dies in a boot, which is tried anew"""
         self.interrupted = 0
         """the boot at which somebody presses Ctrl-C"""
-        self.told: Callable[[str, Sequence[results.Step], float], list[dict[str, Any]]] = boot
+        self.told: Callable[[str, Sequence[results.Step]], list[dict[str, Any]]] = boot
         image = folder / "bzImage"
         image.write_text("a kernel")
         monkeypatch.setattr(emulated, "run", self.run)
@@ -192,8 +188,7 @@ class Guests:
         monkeypatch.setattr(paths, "BUILD", folder)
         monkeypatch.setattr(paths, "BZIMAGE", image)
         monkeypatch.setattr(boots, "DRIVER", GUEST)
-        if not self.draws:
-            monkeypatch.setattr(plots, "draw", lambda *_: {})
+        monkeypatch.setattr(plots, "draw", lambda *_: {})
 
     def run(
         self,
@@ -232,8 +227,7 @@ class Guests:
         planned = [
             results.Step(LOADS[f"{step['scenario']}/{place}/{step['mode']}"], step["keep"]) for step in plan["steps"]
         ]
-        speed = 1 + (self.noise * (len(self.booted) % 3 - 1) if core == "rust" else 0)
-        return [json.dumps(line) + "\n" for line in self.told(core, planned, speed)]
+        return [json.dumps(line) + "\n" for line in self.told(core, planned)]
 
     def cores(self) -> list[str]:
         """The cores in the order in which they were booted."""

@@ -7,14 +7,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import GUEST, LOADS, Guests, boot, steps, variant
+from bench_samples import LOADS, Guests, boot, steps, variant
 from rust_writeback import paths
 from rust_writeback.vm import emulated
 from rust_writeback.bench import (
@@ -33,8 +32,6 @@ from rust_writeback.bench.catalogue import Entry
 from rust_writeback.errors import Failure
 from rust_writeback.progress import Bar
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
-
 from bench import load  # noqa: E402
 from bench import kernel as files  # noqa: E402
 
@@ -47,28 +44,10 @@ def test_variants_that_cannot_be(text: str) -> None:
         contenders.parse(text)
 
 
-@pytest.mark.parametrize(("text", "titles"), [("c,rust", ["C", "Rust"]), ("rust,c", ["Rust", "C"])])
-def test_either_core_may_be_what_the_other_is_compared_with(text: str, titles: list[str]) -> None:
-    assert [contenders.title(v.name) for v in contenders.parse(text)] == titles
-
-
 def test_files_stay_for_reads_too() -> None:
     planned = steps(*(f"{name}/xfs/buffered" for name in ("sequential", "random", "sequential-read", "writers-4")))
     assert [step.keep for step in planned] == [True, True, False, False]
     assert planned[2].plan()["needs"] == {"large.data": 208 << 20}
-
-
-def test_a_plan_says_what_the_driver_needs_for_a_load_of_our_own() -> None:
-    tree, compaction, memory, capped = steps(
-        "tree/xfs/dontcache", "compaction/xfs/buffered", "memory/xfs/buffered", "capped/xfs/buffered"
-    )
-    plan = tree.plan()
-    assert plan["command"][:3] == ["load", "tree", "${BENCH_DIRECTORY}"] and plan["command"][-1] == "dontcache"
-    assert (plan["jobs"], plan["needs"]) == (1, {})
-    plan = compaction.plan()
-    assert (plan["jobs"], plan["needs"]) == (6, {"reader.0": 64 << 20, "reader.1": 64 << 20})
-    assert (memory.plan()["touched"], memory.plan()["command"]) == (0.75, [])
-    assert capped.plan()["sysctls"]["vm/dirty_bytes"] == 64 << 20
 
 
 def test_sections_have_modes_and_files_of_their_own() -> None:
@@ -106,15 +85,6 @@ def test_reads_prove_their_mode_by_what_stays(mode: str, cached: int, words: str
         results.accept(lines, planned, 1, RUST)
 
 
-def test_finished_steps_of_a_dead_guest_count_and_the_rest_is_named() -> None:
-    planned = steps("sequential/xfs/buffered", "random/xfs/buffered", "writers-4/xfs/buffered")
-    lines = boot("c", planned)[:3]
-    found = results.sift(lines, planned, 2, variant("c"))
-    assert [m.scenario for m in found.measurements] == ["sequential", "random"]
-    said = "the guest did not finish its plan; the run is not reported"
-    assert found.problems == [f"boot of the c core, pair 2: {said}"]
-
-
 def test_a_refused_step_leaves_the_others() -> None:
     planned = steps("depth-1/device/buffered", "depth-1/device/dontcache")
     lines = boot("c", planned)
@@ -122,13 +92,6 @@ def test_a_refused_step_leaves_the_others() -> None:
     found = results.sift(lines, planned, 1, variant("c"))
     assert [m.mode for m in found.measurements] == ["buffered"]
     assert ["the drive is full" in problem for problem in found.problems] == [True]
-
-
-def test_a_core_that_is_not_the_wanted_one_spoils_everything() -> None:
-    planned = steps("depth-1/device/dontcache")
-    found = results.sift(boot("c", planned), planned, 1, RUST)
-    assert found.measurements == []
-    assert "the active core was c" in found.problems[0]
 
 
 @pytest.fixture
@@ -139,20 +102,6 @@ def guests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Guests:
 def modes(plan: dict[str, Any]) -> list[str]:
     """The modes of a boot in their order."""
     return list(dict.fromkeys(step["mode"] for step in plan["steps"]))
-
-
-def test_there_are_as_many_pairs_as_were_settled_before_the_first(
-    guests: Guests, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """However narrow or wide the intervals are."""
-    for guests.noise in (0.0, 0.4):
-        guests.booted.clear()
-        assert guests.bench("--only", "depth-1/device/dontcache") == 0
-        assert len(guests.booted) == 2 * 10
-        printed = capsys.readouterr()
-        assert "1 load on C, Rust: 10 pairs of boots, about" in printed.err
-        assert "Rust/C over 10 pairs of boots" in printed.out
-        assert guests.document()["setup"]["pairs"] == 10
 
 
 def test_a_boot_is_of_one_place_and_drive_and_memory(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,34 +134,6 @@ def test_a_file_is_kept_for_the_next_load_whichever_mode_is_first(guests: Guests
         names = [(step["scenario"], step["keep"]) for step in plan["steps"]]
         assert names == [("sequential", True), ("random", False)] * 3
         assert [step["mode"] for step in plan["steps"][::2]] == [step["mode"] for step in plan["steps"][1::2]]
-
-
-def test_make_run_has_three_pairs_of_few_loads(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
-    assert short.main([]) == 0
-    assert guests.cores() == ["c", "rust", "rust", "c", "c", "rust"]
-    assert {step["scenario"] for plan in guests.plans for step in plan["steps"]} == {
-        *("small-4k", "append", "random-burst")
-    }
-    printed = capsys.readouterr().out
-    for word in ("small-4k", "append", "random-burst", "dontcache", "Rust/C", "MB/s", "p99.9"):
-        assert word in printed
-    document = guests.document("report")
-    assert (document["setup"]["command"], document["setup"]["pairs"]) == ("make run", 3)
-    assert document["setup"]["drives"] == "cloud (125MiB/s, 3000 requests/s)"
-    assert len(document["boots"]) == 6
-    assert len(list((guests.folder / "report" / "raw").glob("*.jsonl"))) == 6
-    # Three modes, but records that are no whole blocks in one of three loads.
-    assert len(document["measurements"]) == 6 * (3 * 3 - 1)
-
-
-def test_one_pair_is_one_pair(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
-    assert guests.bench("--only", "depth-1/device/dontcache", "--pairs", "1") == 0
-    printed = capsys.readouterr()
-    report = (guests.folder / "bench" / "report.md").read_text() + (guests.folder / "bench" / "index.html").read_text()
-    assert "1 load on C, Rust: 1 pair of boots, about" in printed.err
-    assert report.count("1 pair of boots") == 2
-    assert "one pair of boots shows no difference and no equality: take more pairs" in printed.out
-    assert not re.search(r"\b1 (pairs|boots|loads|minutes)\b", printed.out + printed.err + report)
 
 
 def bench_of_mixed(guests: Guests) -> int:
@@ -295,27 +216,15 @@ def test_a_finished_benchmark_that_could_not_be_reported_is_not_measured_again(
     [
         (["--mem", "fast"], "--mem fast is not a size"),
         (["--drive", "floppy"], "--drive floppy: 'floppy' is unknown; give cloud, stream, fast, or limits"),
-        (["--bps", "1G"], "unrecognized arguments: --bps 1G; allowed: "),
-        (["--iops", "600"], "unrecognized arguments: --iops 600; allowed: "),
         (["--pairs", "0"], "--pairs has to be at least 1"),
-        (["--pairs", "some"], "invalid int value: 'some'; allowed: "),
         (["--native=2"], "NATIVE=2 is unknown; give NATIVE=1, or omit it"),
         (["--cpus", "0"], "--cpus 0 is not possible; give 1 to 16"),
-        (["--cpus", "17"], "--cpus 17 is not possible; give 1 to 16"),
     ],
 )
 def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, arguments: list[str], words: str) -> None:
     with pytest.raises(Failure, match=words) as caught:
         guests.bench(*arguments)
     assert "\n" not in str(caught.value) and caught.value.status == 2
-    assert not guests.booted
-
-
-def test_make_run_takes_a_number_of_pairs_and_nothing_else(guests: Guests) -> None:
-    assert short.parse([]).pairs == 3 and short.parse(["--pairs", "5"]).pairs == 5
-    for arguments, words in ((["--pairs", "0"], "--pairs has to be"), (["--only", "tree"], "unrecognized arguments")):
-        with pytest.raises(Failure, match=words):
-            short.main(arguments)
     assert not guests.booted
 
 
@@ -336,14 +245,6 @@ def test_another_kernel_or_plan_starts_anew(guests: Guests) -> None:
     assert {other: booted("--only", "mixed/ext4", other) for other in others} == dict.fromkeys(others, 2)
     assert booted("--only", "mixed/xfs") == 2
     assert booted("--only", "mixed/ext4", "--pairs", "2") == 2
-    (guests.folder / "bzImage").write_text("another kernel")
-    guests.interrupted = len(guests.booted) + 2
-    with pytest.raises(KeyboardInterrupt):
-        guests.bench("--pairs", "1", "--only", "mixed/ext4")
-    (guests.folder / "bzImage").write_text("yet another kernel")
-    guests.interrupted, before = 0, len(guests.booted)
-    guests.bench("--pairs", "1", "--only", "mixed/ext4")
-    assert len(guests.booted) - before == 2
     assert len(list((guests.folder / "bench" / "raw").glob("*.jsonl"))) == 2
 
 
@@ -428,18 +329,6 @@ def test_a_boot_in_which_qemu_died_is_counted_once_it_came_through(
     assert document["setup"]["qemu_deaths"] == 2
     said = "QEMU died in 2 of 6 boots; they were tried again."
     assert said in document["verdicts"] and said in capsys.readouterr().out
-    guests.qemu_dies.clear()
-    guests.bench("--only", "depth-1/device", "--pairs", "2")
-    assert not [line for line in guests.document()["verdicts"] if line.startswith("QEMU")]
-
-
-def test_qemus_that_died_before_an_interruption_are_still_told(guests: Guests) -> None:
-    guests.qemu_dies, guests.interrupted = {1: 1}, 2
-    with pytest.raises(KeyboardInterrupt):
-        guests.bench("--only", "depth-1/device", "--pairs", "1")
-    guests.interrupted = 0
-    guests.bench("--only", "depth-1/device", "--pairs", "1")
-    assert "QEMU died in 1 of 3 boots; they were tried again." in guests.document()["verdicts"]
 
 
 def test_a_qemu_that_dies_too_often_ends_it_and_it_goes_on_there(guests: Guests) -> None:
@@ -453,41 +342,15 @@ def test_a_qemu_that_dies_too_often_ends_it_and_it_goes_on_there(guests: Guests)
     assert guests.cores() == ["rust", "rust", "c"]
 
 
-def without_core(monkeypatch: pytest.MonkeyPatch, guests: Guests, number: int) -> None:
-    """From this boot on, the kernel is another one, which has no core."""
-
-    def run(options: emulated.VmOptions, command: list[str], stdout: Any, again: Any) -> emulated.VmResult:
-        if len(guests.booted) + 1 >= number:
-            guests.booted.append((options.core, "", 0))
-            raise Failure("the kernel has no writeback core")
-        return guests.run(options, command, stdout, again)
-
-    monkeypatch.setattr(emulated, "run", run)
-
-
-def test_a_kernel_without_a_core_ends_it_and_what_was_finished_is_kept(
-    guests: Guests, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another boot would not have it either."""
-    without_core(monkeypatch, guests, 4)
-    with pytest.raises(Failure, match="^the kernel has no writeback core$"):
-        guests.bench("--only", "competing/xfs", "--pairs", "3")
-    assert len(guests.booted) == 4
-    monkeypatch.setattr(emulated, "run", guests.run)
-    guests.booted.clear()
-    assert guests.bench("--only", "competing/xfs", "--pairs", "3") == 0
-    assert guests.cores() == ["c", "c", "rust"]
-
-
 def test_boots_of_the_wrong_core_are_not_reported(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
-    guests.told = lambda name, planned, speed: boot("c", planned, speed)
+    guests.told = lambda name, planned: boot("c", planned)
     assert guests.bench("--only", "competing/xfs", "--pairs", "1") == 1
     assert "partial: boot of the rust core, pair 1: the active core was c" in capsys.readouterr().err
     document = guests.document()
     assert {m["variant"] for m in document["measurements"]} == {"c"}
     assert not any(figures["ratios"] for group in document["summary"] for figures in group["figures"].values())
     (guests.folder / "bench" / "index.html").unlink()
-    guests.told = lambda name, planned, speed: boot("kernel", planned, speed)
+    guests.told = lambda name, planned: boot("kernel", planned)
     with pytest.raises(Failure, match="nothing could be measured"):
         guests.bench("--only", "competing/xfs", "--pairs", "1")
     assert not (guests.folder / "bench" / "index.html").exists()
@@ -507,35 +370,6 @@ def test_a_boot_that_ended_otherwise_is_a_failure(core: str, status: int, stderr
     boots.check(one, stream, "rust", 0, b"", "log")
     stream(b'{"kind": "refused", "reason": "no drive"}\n')
     boots.check(one, stream, "rust", 1, b"", "log")
-
-
-def test_the_driver_says_that_there_is_no_core(tmp_path: Path) -> None:
-    """In a guest; and the one line is all that is told of the boot."""
-    planned = steps("depth-1/device/dontcache")
-    plan = {"steps": [step.plan() for step in planned], "interval": 0.1, "file_system": "device"}
-    missing = str(tmp_path / "rust_writeback")
-    done = subprocess.run(
-        [sys.executable, "-B", "-m", "bench", results.to_text(plan)],
-        cwd=GUEST,
-        env={**os.environ, "BENCH_DEBUGFS": missing, "NVME": "/dev/none"},
-        capture_output=True,
-    )
-    assert done.returncode == 1
-    found = results.sift(results.read_lines(done.stdout), planned, 1, RUST)
-    said = f"{missing} is missing: this kernel has no writeback core to compare"
-    assert (found.measurements, found.problems) == (
-        [],
-        [f"boot of the rust core, pair 1: {said}; the run is not reported"],
-    )
-
-
-def test_nothing_measured_is_no_success(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(*_: Any, **__: Any) -> emulated.VmResult:
-        raise emulated.VmFailure("panic", "the guest panicked", guests.folder / "log")
-
-    monkeypatch.setattr(emulated, "run", run)
-    with pytest.raises(Failure, match="nothing could be measured"):
-        guests.bench("--only", "competing/xfs", "--pairs", "1")
 
 
 def test_a_dry_run_touches_nothing(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
@@ -562,15 +396,6 @@ def test_a_boot_with_other_steps_is_not_taken_for_this_one(tmp_path: Path) -> No
     kept.save(boots.Boot(1, RUST, two, b"{}\n", {"seconds": 1}))
     assert kept.has(boots.Boot(1, RUST, two)) and not kept.has(boots.Boot(1, RUST, back))
     assert not journal.Journal(tmp_path, "other").has(again)
-
-
-def test_a_journal_that_was_closed_is_empty(tmp_path: Path) -> None:
-    one = boots.Boot(1, RUST, steps("mixed/xfs/dontcache"), b"{}\n", {"seconds": 1})
-    kept = journal.Journal(tmp_path, "key")
-    kept.save(one)
-    kept.close()
-    assert not journal.Journal(tmp_path, "key").has(one)
-    kept.close()
 
 
 def test_two_results_stand_side_by_side(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
@@ -610,11 +435,6 @@ def test_results_differ_where_intervals_do_not_meet(
     one, other = ({"kind": "ratio", "low": low, "high": high} for low, high in (a, b))
     assert compare._verdict(one, other) == verdict
     assert compare._verdict(one, other | {"kind": "difference"}) == "a ratio and a difference"
-
-
-def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="has no results.json"):
-        compare.main([str(tmp_path), str(tmp_path)])
 
 
 def test_the_guest_gets_memory_for_a_drive_that_is_in_it() -> None:

@@ -12,10 +12,8 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,66 +21,26 @@ import pytest
 from bench_samples import DURABLE, FOLDER, GUEST, HANDED_OVER, LOADS, round_on_hardware, variant
 from rust_writeback import paths
 from rust_writeback.vm import images
-from rust_writeback.bench import boots, catalogue, compare, hardware, jobs, plots, results, target
+from rust_writeback.bench import boots, catalogue, hardware, jobs, plots, results, target
 from rust_writeback.errors import Failure
 from rust_writeback.progress import Bar
+from test_path_enter import Machine, wait
 
-ENTER = paths.TOOLS / "enter"
 KERNEL = variant("kernel")
 
 
-def wait(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Until it is so, or the test has failed."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """A folder that is not in /tmp, which enter hides, and has real files."""
-    paths.BUILD.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="test-target.") as folder:
-        yield Path(folder)
-
-
-class Entered:
+class Entered(Machine):
     """enter with a build root that is the one we are in, and a folder to be measured with somebody's file in it."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.target = folder / "drive"
         self.target.mkdir()
         (self.target / "somebody's").write_text("data")
-        self.bin, self.mirror = folder / "bin", folder / "mirror"
-        (self.mirror / "dists/trixie").mkdir(parents=True)
-        (self.mirror / "dists/trixie/Release").touch()
-        self.bin.mkdir()
-        self.cache = folder / "cache"
-        mmdebstrap = self.bin / "mmdebstrap"
-        mmdebstrap.write_text('#!/bin/sh\nfor word; do case $word in */root-*) ln -s / "$word" ;; esac; done\n')
-        mmdebstrap.chmod(0o755)
+        self.mmdebstrap('rmdir "$root"; ln -s / "$root"')
 
-    def start(self, *command: str, before: str = "") -> subprocess.Popen[str]:
-        settings = {
-            "PATH": f"{self.bin}:/usr/sbin:/usr/bin:/sbin:/bin",
-            "HOME": "/root",
-            "XDG_CACHE_HOME": str(self.cache),
-            "DEBIAN_MIRROR": f"file://{self.mirror}",
-        }
-        script = f'{before} exec "$@"'
-        return subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", script, "enter", ENTER, "--target", self.target, *command],
-            env=settings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *command: str, before: str = "") -> tuple[int, str, str]:
-        process = self.start(*command, before=before)
-        output, complaint = process.communicate(timeout=60)
-        return process.returncode, output, complaint.splitlines()[-1] if complaint else ""
+    def start(self, *command: str, **environment: str) -> subprocess.Popen[str]:
+        return super().start("--target", str(self.target), *command, **environment)
 
     def left(self) -> list[str]:
         return sorted(path.name for path in self.target.iterdir())
@@ -97,16 +55,9 @@ def entered(disk: Path) -> Entered:
 def test_the_folder_is_fresh_and_gone_afterwards(entered: Entered, status: int) -> None:
     script = "ls -A /share; stat -c %a /share; mkdir /share/d; echo >/share/d/file; echo $TARGET $TARGET_NAME;"
     script += f"exit {status}"
-    code, output, _ = entered.run("sh", "-c", script)
-    assert (code, output.split()) == (status, ["700", "/share", str(entered.target)])
-    assert entered.left() == ["somebody's"]
-
-
-def test_the_folder_is_where_it_says(entered: Entered) -> None:
-    process = entered.start("sh", "-c", "echo >/share/started; sleep 4243")
-    wait(lambda: list(entered.target.glob("rust-writeback-bench.??????/started")))
-    process.terminate()
-    process.communicate(timeout=20)
+    process = entered.start("sh", "-c", script)
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, output.split()) == (status, ["700", "/share", str(entered.target)])
     assert entered.left() == ["somebody's"]
 
 
@@ -142,27 +93,6 @@ def test_a_command_that_will_not_end_is_killed(entered: Entered) -> None:
     process.communicate(timeout=20)
     assert 4 < time.monotonic() - begin < 15
     assert (process.returncode != 0, entered.left()) == (True, ["somebody's"])
-
-
-def test_targets_that_cannot_be(entered: Entered, disk: Path) -> None:
-    place = entered.target
-    cases = {
-        "does not exist; name a folder": disk / "nowhere",
-        "is neither a folder nor a block device": place / "somebody's",
-        "neither a folder nor": Path("/dev/null"),
-    }
-    for words, entered.target in cases.items():
-        status, _, complaint = entered.run("true")
-        assert (status, complaint.startswith(f"error: TARGET={entered.target} ")) == (1, True)
-        assert words in complaint
-
-
-def test_a_read_only_file_system_is_told(entered: Entered) -> None:
-    before = f"mount --bind '{entered.target}' '{entered.target}'; mount -o remount,bind,ro '{entered.target}';"
-    status, _, complaint = entered.run("true", before=before)
-    assert status == 1
-    assert f"nothing can be written to TARGET={entered.target} (Read-only file system); name a folder" in complaint
-    assert entered.left() == ["somebody's"]
 
 
 def plan(folder: Path, *options: str) -> dict[str, Any]:
@@ -258,32 +188,6 @@ def test_an_interrupted_driver_removes_its_files(disk: Path, driver: None) -> No
     assert list(folder.iterdir()) == []
 
 
-def test_the_driver_says_which_core_runs(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, debugfs = disk / "fresh", disk / "debugfs"
-    for path in (folder, debugfs):
-        path.mkdir()
-    for name, text in {"core": "rust\n", "dontcache_dirty": ""}.items():
-        (debugfs / name).write_text(text)
-    monkeypatch.setenv("BENCH_DEBUGFS", str(debugfs))
-    with Bar("a load", 3) as bar:
-        status, output, said = hardware.run_driver(plan(folder, "size=1m"), bar)
-    first, *_, last = results.read_lines(output)
-    assert (status, first["core"], last["core"]) == (0, "rust", "rust"), said
-
-
-def test_ctrl_c_reaches_the_driver(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = disk / "fresh"
-    folder.mkdir()
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with Bar("a load", 3) as bar, pytest.raises(KeyboardInterrupt):
-        monkeypatch.setattr(bar, "advance", interrupt)  # comes with the driver's first line
-        hardware.run_driver(plan(folder, "size=64m", "rate=512k"), bar)
-    assert list(folder.iterdir()) == []
-
-
 def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
@@ -298,39 +202,6 @@ def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.
             where.check(True)
     where.check(False)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_load_that_finds_no_dontcache_is_named_and_leaves_nothing(tmp_path: Path, driver: None) -> None:
-    """On the tmpfs that the build root has for /tmp: a real file system without it."""
-    found = target.file_system(tmp_path, Path("/proc/self/mountinfo").read_text())
-    if found != "tmpfs":
-        pytest.skip(f"{tmp_path} is in a {found}")
-    job, folder = tmp_path / "sequential.fio", tmp_path / "fresh"
-    folder.mkdir()
-    job.write_text((FOLDER / "sequential.fio").read_text().replace("size=208m", "size=4m\nrate=8m"))
-    like = LOADS["sequential/xfs/buffered"]
-    loads = [replace(like, scenario=jobs.read(job), mode=mode, place=found) for mode in ("dontcache", "buffered")]
-    planned = results.plan(loads)
-    todo = plan(folder) | {"steps": [step.plan() for step in planned]}
-    with Bar("loads", 4) as bar:
-        _, output, said = hardware.run_driver(todo, bar)
-    lines = results.read_lines(output)
-    assert [line["kind"] for line in lines] == ["guest", "step", "step", "end"], said
-    lines[2]["samples"] = lines[2]["samples"] or [[0.0] * 8]  # it may be over before the first
-    sifted = results.sift(lines, planned, 1, KERNEL)
-    told = "sequential, dontcache, tmpfs: fio reports error 95 in a job (EOPNOTSUPP: there is no DONTCACHE here"
-    assert [problem.startswith(told) for problem in sifted.problems] == [True], sifted.problems
-    assert [m.mode for m in sifted.measurements] == ["buffered"]
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize(("error", "words"), [(errno.ENOSYS, "has no io_uring"), (errno.EPERM, "io_uring_disabled")])
-def test_a_kernel_without_io_uring_is_told(
-    error: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(target, "io_uring_error", lambda: error)
-    with pytest.raises(Failure, match=words):
-        target.Target(tmp_path, "/mnt/here", "xfs").check(True)
 
 
 @pytest.fixture
@@ -374,12 +245,6 @@ def test_a_device_in_use_is_refused(
     assert asked[0] & os.O_EXCL
 
 
-def test_a_read_only_device_is_refused(device: target.Target) -> None:
-    (device.sys / "ro").write_text("1\n")
-    with pytest.raises(Failure, match="is read-only"):
-        device.check(True)
-
-
 def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     where = target.Target(tmp_path, "/mnt/here", "xfs")
     planned = results.plan([LOADS["sequential/xfs/buffered"], LOADS["writers-4/xfs/buffered"]])
@@ -416,8 +281,6 @@ def test_the_file_system_is_the_innermost_mount() -> None:
 class Rounds:
     """Rounds on a machine that is made up: what each says, and how it may go wrong."""
 
-    draws = False
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.folder, self.count = folder, 0
         self.core = "kernel"
@@ -437,8 +300,7 @@ class Rounds:
         monkeypatch.setattr(target.Target, "rate", lambda self: 1e9)
         monkeypatch.setattr(target, "REPORT", folder / "report")
         monkeypatch.setattr(hardware, "run_driver", self.run)
-        if not self.draws:
-            monkeypatch.setattr(plots, "draw", lambda *_: {})
+        monkeypatch.setattr(plots, "draw", lambda *_: {})
 
     def run(self, plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
         self.count += 1
@@ -473,7 +335,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rounds:
     return Rounds(monkeypatch, tmp_path)
 
 
-def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+def test_modes_are_compared_on_one_kernel(rounds: Rounds) -> None:
     assert rounds.bench("--only", "sequential", "--only", "mixed", "--pairs", "3") == 0
     assert rounds.count == 3
     document = rounds.document()
@@ -484,16 +346,6 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.Capture
     assert figures["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
     whole, handed_over = figures["mb_per_s"]["buffered"], figures["handed_over"]["buffered"]
     assert whole / handed_over == pytest.approx(HANDED_OVER / DURABLE)
-    printed = capsys.readouterr()
-    assert "dontcache/buffered over 3 pairs of runs" in printed.out
-    markdown = (rounds.folder / "report" / "report.md").read_text()
-    assert "| scenario | mode | second half, MB/s | start, MB/s | to durable, MB/s | handed over, MB/s |" in markdown
-    assert "QEMU" not in markdown and "boot" not in markdown
-    # A row is of what was measured: mixed is run in one mode.
-    assert "| mixed: writer | buffered |" not in markdown and "| mixed: writer | dontcache |" in markdown
-    # What stands side by side is one load in two modes; there is no core to tell.
-    assert "| scenario | buffered, MB/s | DONTCACHE, MB/s | O_DIRECT, MB/s | ratio second half | O_DIRECT ratio |" in markdown
-    assert "DONTCACHE beside buffered" in printed.out
 
 
 def test_modes_are_compared_on_a_core_of_ours_too(rounds: Rounds) -> None:
@@ -510,18 +362,6 @@ def test_modes_are_compared_on_a_core_of_ours_too(rounds: Rounds) -> None:
         rounds.bench("--only", "sequential", "--pairs", "1")
 
 
-def test_what_all_rounds_write_is_told_before_the_first(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of them writes a file in each of three modes."""
-    once = 3 * 2 * (1 << 30)
-    for pairs, said in ((1, "1 round"), (4, "4 rounds")):
-        assert rounds.bench("--only", "sequential", "--pairs", str(pairs)) == 0
-        minutes = pairs * (3 * hardware.SETTLE_SECONDS + once / 1e9) / 60
-        assert (
-            f"3 loads on /mnt/here (xfs): {said}, in all about {minutes:.1f} minutes at 1000 MB/s"
-            f" and up to {pairs * once / 1e9:.1f} GB written" in capsys.readouterr().err
-        )
-
-
 def test_files_to_be_read_and_temporary_ones_are_written_too(
     rounds: Rounds, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -531,15 +371,6 @@ def test_files_to_be_read_and_temporary_ones_are_written_too(
     assert temp.at_most_written > 10 * temp.written
     written = 2 * (mixed.at_most_written + temp.at_most_written)
     assert f"up to {written / 1e9:.1f} GB written" in capsys.readouterr().err
-
-
-def test_two_results_of_a_machine_keep_all_of_their_modes(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
-    assert rounds.bench("--only", "sequential", "--pairs", "2") == 0
-    capsys.readouterr()
-    assert compare.main([str(rounds.folder / "report")] * 2) == 0
-    printed = capsys.readouterr().out
-    for word in ("buffered", "direct", "direct/buffered", "dontcache/buffered", "second_half", "cached_after"):
-        assert f" {word}" in printed, word
 
 
 def test_a_device_gets_the_loads_of_devices_and_no_other(
@@ -565,53 +396,23 @@ def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.C
     assert "left out: the counter, after a load and while it runs" in printed
     assert "left out: the load beside a task that uses three quarters of the memory: that is the machine's" in printed
     assert "left out: the load with other limits of dirty memory: these are the machine's own." in printed
-    assert "posix_fadvise(DONTNEED)" in printed
     assert rounds.planned == [["sequential/buffered", "sequential/dontcache", "sequential/direct"]]
-    markdown = (rounds.folder / "report" / "report.md").read_text()
-    table = markdown[: markdown.index("to durable: ")]
-    assert "counter" not in table and "CPU of workers" not in table
 
 
-def test_what_is_not_there_is_not_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Rounds, "draws", True)
-    rounds = Rounds(monkeypatch, tmp_path)
-    assert rounds.bench("--only", "sequential/xfs/*", "--pairs", "2") == 0
-    drawn = {path.stem for path in (rounds.folder / "report").glob("*.svg")}
-    assert "counter" not in drawn and drawn > {"dirty", "beside", "ratios"}
-    assert "DONTCACHE/buffered" in (rounds.folder / "report" / "beside.svg").read_text()
-
-
-def test_nothing_left_to_run_is_told(rounds: Rounds) -> None:
-    with pytest.raises(Failure, match="nothing is left to run"):
-        rounds.bench("--only", "capped")
-
-
-def fill(lines: list[dict[str, Any]]) -> None:
-    """The second load finds the device full."""
-    document = json.loads(lines[2]["fio"][lines[2]["fio"].index("{") :])
-    document["jobs"][0]["error"] = errno.ENOSPC
-    lines[2]["fio"] = json.dumps(document, indent=1)
-
-
-def keep_all(lines: list[dict[str, Any]]) -> None:
-    """What was written with DONTCACHE is in the cache all the same."""
-    lines[2]["cached_after"]["by_file"] = {"large.data": (2 << 30) // results.PAGE}
-
-
-@pytest.mark.parametrize(("spoil", "words"), [(fill, "the device is full"), (keep_all, "nothing proves DONTCACHE")])
 def test_what_cannot_be_measured_is_partial_and_not_tried_again(
-    rounds: Rounds, capsys: pytest.CaptureFixture[str], spoil: Callable[[list[dict[str, Any]]], None], words: str
+    rounds: Rounds, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def once(lines: list[dict[str, Any]]) -> None:
+        """What was written with DONTCACHE is in the cache all the same."""
         if rounds.count == 1:
-            spoil(lines)
+            lines[2]["cached_after"]["by_file"] = {"large.data": (2 << 30) // results.PAGE}
 
     rounds.spoil = once
     assert rounds.bench("--only", "sequential", "--pairs", "3") == 1
     left = ["sequential/buffered", "sequential/direct"]
     assert rounds.planned == [["sequential/buffered", "sequential/dontcache", "sequential/direct"], left[::-1], left]
     printed = capsys.readouterr()
-    assert [words in line for line in printed.err.splitlines() if line.startswith("partial: ")] == [True]
+    assert ["nothing proves DONTCACHE" in line for line in printed.err.splitlines() if line.startswith("partial: ")] == [True]
     assert any(line.startswith("Given up: sequential/xfs/dontcache. ") for line in rounds.document()["verdicts"])
 
 
@@ -647,36 +448,16 @@ def test_an_interrupted_benchmark_goes_on_and_a_finished_one_starts_anew(
             raise KeyboardInterrupt
         return rounds.run(plan, bar)
 
-    monkeypatch.setattr(hardware, "run_driver", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        rounds.bench("--only", "sequential", "--pairs", "3")
-    monkeypatch.setattr(hardware, "run_driver", rounds.run)
-    rounds.bench("--only", "sequential", "--pairs", "3")
-    assert rounds.count == 3
-    rounds.bench("--only", "sequential", "--pairs", "3")
-    assert rounds.count == 6
-
-
-def test_rounds_keep_their_revision_and_a_mixture_is_told(
-    rounds: Rounds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
-        if rounds.count == 1:
-            raise KeyboardInterrupt
-        return rounds.run(plan, bar)
-
     monkeypatch.setattr(boots, "revision", lambda: "aaaa")
     monkeypatch.setattr(hardware, "run_driver", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        rounds.bench("--only", "sequential", "--pairs", "2")
+        rounds.bench("--only", "sequential", "--pairs", "3")
     monkeypatch.setattr(boots, "revision", lambda: "bbbb")
     monkeypatch.setattr(hardware, "run_driver", rounds.run)
-    capsys.readouterr()
-    rounds.bench("--only", "sequential", "--pairs", "2")
-    assert [one["revision"] for one in rounds.document()["boots"]] == ["aaaa", "bbbb"]
-    assert rounds.document()["setup"]["revisions"] == ["aaaa", "bbbb"]
-    assert (rounds.folder / "report" / "report.md").read_text().startswith("**mixed: ")
-    assert capsys.readouterr().out.startswith("mixed: ")
+    rounds.bench("--only", "sequential", "--pairs", "3")
+    assert (rounds.count, rounds.document()["setup"]["revisions"]) == (3, ["aaaa", "bbbb"])
+    rounds.bench("--only", "sequential", "--pairs", "3")
+    assert rounds.count == 6
 
 
 def test_a_driver_that_fails_is_no_success(rounds: Rounds, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -696,16 +477,6 @@ def test_a_dry_run_runs_nothing(rounds: Rounds, capsys: pytest.CaptureFixture[st
 def test_sizes_that_cannot_be(size: str) -> None:
     with pytest.raises(Failure, match="is not a factor"):
         hardware.parse([f"--size={size}"])
-
-
-def test_another_core_takes_a_boot() -> None:
-    with pytest.raises(Failure, match="unrecognized arguments: --variants c,rust; allowed: "):
-        hardware.parse(["--variants", "c,rust"])
-
-
-def test_a_target_without_enter_is_told() -> None:
-    with pytest.raises(Failure, match="make bench TARGET="):
-        target.find(False, {})
 
 
 def test_a_device_is_given_away_by_1_and_nothing_else() -> None:

@@ -12,7 +12,6 @@ from rust_writeback.vm import emulated, in_turn
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
 from rust_writeback.errors import Failure
 from rust_writeback.check.guest_tests import Counts
-from rust_writeback.build.variants import sanitizer
 
 KEEPS = '{"kept": true, "figures": "0 of 0"}'
 ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
@@ -56,11 +55,6 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
 
     monkeypatch.setattr(emulated, "run", boot)
     return conformance.run_inside(conformance.Machine("rust", True), ROWS, {}, emulated.Boots())
-
-
-def test_no_power_is_cut_with_a_sanitizer() -> None:
-    with pytest.raises(Failure, match="no row matches"):
-        conformance.find_rows([conformance.POWER_CUTS.name], sanitizer("kasan"))
 
 
 def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +138,6 @@ def test_a_row_that_was_not_run_fails_the_command_on_either_core() -> None:
     for core in conformance.CORES:
         assert conformance.problems({core: {"first": Result(NOT_RUN, "")}})
     assert not conformance.problems({"c": {"first": Result(BROKEN, "")}, "rust": {"first": Result(KEPT, "")}})
-
-
-def test_every_promise_has_a_row_and_every_row_says_what_it_tries() -> None:
-    rows = conformance.find_rows()
-    assert {row.promise for row in rows} == {*conformance.PROMISES.values(), conformance.POWER_CUTS.promise}
-    assert all(row.tried for row in rows)
 
 
 def test_rows_are_found_by_pattern() -> None:

@@ -3,21 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
-
 from bench import drive  # noqa: E402
 from bench import kernel as files  # noqa: E402
-
-
-def test_a_kernel_without_null_blk_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(drive, "FOLDER", str(tmp_path / "nullb"))
-    with pytest.raises(files.Refused, match="null_blk makes no drive"):
-        drive.make(512, 20000)
 
 
 def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -33,11 +24,3 @@ def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatc
     assert "cache_size=1" in written
     # So many requests at a time, of so many KiB: 256 sectors.
     assert {"hw_queue_depth=1", "max_sectors=256"} < set(written)
-
-
-def test_the_limit_of_dirty_pages_is_set_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
-    monkeypatch.setattr(drive, "read", lambda path: "20")
-    monkeypatch.setattr(drive, "write", lambda path, text: written.append(text))
-    drive.forget_memory()
-    assert written == ["21", "20"]

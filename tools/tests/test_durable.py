@@ -15,9 +15,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "guest"))
-
-from bench import durable, load, place  # noqa: E402
+from bench import durable, place  # noqa: E402
 
 FAKE = """
 import json, sys, threading, time
@@ -168,48 +166,6 @@ def test_a_process_that_is_gone_already_is_no_mystery() -> None:
     watcher.watch(process.pid)
     watcher.end()
     assert synced == [1]
-
-
-class Slow(place.Folder):
-    """A drive that takes longer than fio does to end."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(str(folder), "ext4")
-        self.syncs = 0
-
-    def sync(self) -> None:
-        self.syncs += 1
-        if self.syncs == 2:  # the first is there to begin cold
-            time.sleep(1.5)
-
-
-def test_a_step_ends_with_its_sync(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if not shutil.which("fio"):
-        pytest.skip("no fio here; the build root has it")
-    monkeypatch.setattr(load, "JOB", str(tmp_path / "job.fio"))
-    monkeypatch.setattr(load, "FIO", [*load.FIO[:-1], str(tmp_path / "job.fio")])
-    (tmp_path / "files").mkdir()
-    step = {"scenario": "small", "mode": "buffered", "environment": {}, "command": [], "jobs": 1, "needs": {}}
-    step |= {"touched": 0.0, "sysctls": {}}
-    step["text"] = (
-        "[global]\nclocksource=${BENCH_CLOCK}\nthread=1\n[small]\nioengine=psync\nfilename=${BENCH_FILE}\n"
-        "rw=write\nbs=64k\nsize=1m\n"
-    )
-    load.run_step(step, Slow(tmp_path / "files"), 0.1, None, 60)
-    told = json.loads(capsys.readouterr().out)
-    assert told["kind"] == "step" and told["status"] == 0
-    assert 1500 <= told["durable_at_ms"] - told["sync_began_ms"] < 1500 + SOON
-    assert told["seconds"] > 1.5
-
-
-@pytest.mark.parametrize(("kind", "clock"), [(place.Place, "cpu"), (place.Folder, "clock_gettime")])
-def test_fio_is_told_which_clock_to_take(kind: type[place.Place], clock: str, tmp_path: Path) -> None:
-    """Or it tries one first, with threads that look like jobs; real hardware's may not be the same on all CPUs."""
-    where = kind.__new__(kind)
-    where.directory, where.bare = str(tmp_path), False
-    assert where.environment["BENCH_CLOCK"] == clock
 
 
 def test_a_bare_device_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

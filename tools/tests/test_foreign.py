@@ -11,7 +11,7 @@ import pytest
 from rust_writeback import paths, steps
 from rust_writeback.arch import ARM64
 from rust_writeback.errors import Failure
-from rust_writeback.vm import foreign, images
+from rust_writeback.vm import foreign
 
 
 @pytest.fixture(autouse=True)
@@ -58,16 +58,3 @@ def test_nothing_half_made_is_left(monkeypatch: pytest.MonkeyPatch, ways: dict[s
         foreign.tree(ARM64, ["fio"])
     assert "\n" not in str(caught.value)
     assert not [path for path in paths.CACHE.iterdir() if not path.name.startswith(".")]
-
-
-def test_another_architectures_root_is_not_this_machines() -> None:
-    assert images.image(ARM64).name == "guest-arm64.img" and images.init(ARM64).name == "guest-init-arm64"
-    top = paths.CACHE / "tree"
-    for name in ("usr/bin/fio", "usr/include/stdio.h", "usr/share/doc/fio/copyright"):
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_text("arm64's")
-    names = images.unpacked(top)
-    assert names == {"/usr", "/usr/bin", "/usr/bin/fio", "/usr/share"}
-    entries = {entry.name: entry for entry in images.files(names, top, top / "usr/bin/fio")}
-    assert entries["usr/bin/fio"].content() == b"arm64's" and entries["usr/local/bin/load"].content() == b"arm64's"
-    assert "etc/ld.so.cache" not in entries and "etc/passwd" in entries

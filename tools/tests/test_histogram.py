@@ -32,13 +32,6 @@ def test_percentiles_of_one_job_are_those_of_fio(tmp_path: Path) -> None:
         assert histogram.percentile(bins, float(percent)) == nanoseconds, percent
 
 
-def test_percentiles_of_several_jobs_are_those_of_fio(tmp_path: Path) -> None:
-    separate = fio(tmp_path, "--numjobs=3", "--group_reporting=0")
-    merged = histogram.merge(histogram.from_bins(latency["bins"]) for latency in separate)
-    assert histogram.count(merged) == 3 * 256
-    assert min(merged) <= histogram.percentile(merged, 50) <= max(merged)
-
-
 def test_merged_percentile_is_not_the_mean_of_percentiles() -> None:
     quick, slow = {10: 1000}, {1000: 10}
     merged = histogram.merge([quick, slow])
@@ -62,9 +55,3 @@ def test_empty_bins_are_dropped_and_nothing_has_no_percentile() -> None:
     assert histogram.from_bins({"5": 0, "6": 1}) == {6: 1}
     with pytest.raises(ValueError, match="empty"):
         histogram.percentile({}, 50)
-
-
-@pytest.mark.parametrize("percent", [0, -1, 100.1])
-def test_a_percentage_is_between_0_and_100(percent: float) -> None:
-    with pytest.raises(ValueError, match="percentage"):
-        histogram.percentile({1: 1}, percent)

@@ -39,10 +39,7 @@ def test_our_own_program_gets_the_words_of_its_file() -> None:
 
 def test_what_our_own_files_promise() -> None:
     (tree,) = SCENARIOS["tree"].sections
-    sizes = jobs.file_sizes(4620, 4096, 1 << 20)
-    assert sizes[:10] == [size << 10 for size in (4, 8, 16, 32, 64, 128, 256, 512, 1024, 4)]
-    assert (tree.files, tree.ios_per_job) == (4620, sum(-(-size // tree.block) for size in sizes))
-    assert tree.bytes == tree.footprint == pytest.approx(sum(sizes), rel=0.001)
+    assert tree.bytes == tree.footprint == pytest.approx(sum(jobs.file_sizes(4620, 4096, 1 << 20)), rel=0.001)
     assert tree.owns("tree.0.7") and not tree.owns("reader.0")
     writers, readers = SCENARIOS["compaction"].sections
     assert (writers.files, writers.ios_per_job, writers.bytes) == (128, 256, 1 << 30)
@@ -60,14 +57,6 @@ def test_temporary_files_are_not_promised_to_stay() -> None:
     assert temp.paced_seconds == pytest.approx(stream.bytes / (1 << 20))
     # In its time the temporary file is written again and again, at its own pace.
     assert temp.at_most_written == temp.written + int(temp.paced_seconds * (64 << 20))
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_paced_load_says_how_long_it_takes_at_least(name: str) -> None:
-    scenario = SCENARIOS[name]
-    rates = re.findall(r"^rate(?:_iops)?=", scenario.text, re.MULTILINE)
-    assert bool(scenario.paced_seconds) == bool(rates)
-    assert not rates or 1 < scenario.paced_seconds < 15
 
 
 @pytest.mark.parametrize("name", OF_FIO)
@@ -192,47 +181,20 @@ def spoilt(scenario: jobs.Scenario, mode: str = "dontcache") -> Document:
     return document
 
 
-def lost_job(document: Document) -> None:
-    document["jobs"].pop()
-
-
-def lost_requests(document: Document) -> None:
-    document["jobs"][2]["write"]["total_ios"] -= 1
-
-
-def lost_bins(document: Document) -> None:
-    del document["jobs"][0]["write"]["lat_ns"]["bins"]
-
-
-def other_mode(document: Document) -> None:
-    document["jobs"][0]["job options"]["uncached"] = "0"
-
-
-def no_time(document: Document) -> None:
-    for job in document["jobs"]:
-        job["write"]["runtime"] = 0
-
-
-def before_its_end(document: Document) -> None:
-    for job in document["jobs"]:
-        job["write"]["runtime"] = DURABLE + 3
-
-
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lost_job, "3 jobs ran of 4"),
-        (lost_requests, "255 times of 256"),
-        (lost_bins, "lacks requests"),
-        (other_mode, "another mode"),
-        (no_time, "no time"),
-        (before_its_end, "the sync began 253 ms before the last write"),
+        (lambda jobs: jobs.pop(), "3 jobs ran of 4"),
+        (lambda jobs: jobs[2]["write"].update(total_ios=255), "255 times of 256"),
+        (lambda jobs: jobs[0]["write"]["lat_ns"].pop("bins"), "lacks requests"),
+        (lambda jobs: jobs[0]["job options"].update(uncached="0"), "another mode"),
+        (lambda jobs: [job["write"].update(runtime=0) for job in jobs], "no time"),
     ],
 )
-def test_what_was_not_planned_is_refused(spoil: Callable[[Document], None], words: str) -> None:
+def test_what_was_not_planned_is_refused(spoil: Callable[[list[Document]], object], words: str) -> None:
     scenario = SCENARIOS["writers-4"]
     document = spoilt(scenario)
-    spoil(document)
+    spoil(document["jobs"])
     with pytest.raises(Failure, match=words):
         parse(document, scenario, "dontcache")
 
@@ -254,10 +216,7 @@ def test_a_sync_that_began_late_is_refused(late: int, refused: bool) -> None:
     """All is durable after 1250 ms, of which a tenth may pass between the last write and the sync."""
     scenario = SCENARIOS["writers-4"]
     text, (began, durable) = json.dumps(fio_output(scenario, "buffered"), indent=1), clocks()
-    if refused:
-        with pytest.raises(Failure, match=f"the sync began {late} ms after the last write, of 1250 in all"):
-            jobs.parse(text, began + late, durable, scenario, "buffered")
-    else:
+    with pytest.raises(Failure, match=f"began {late} ms after the last write") if refused else contextlib.nullcontext():
         jobs.parse(text, began + late, durable, scenario, "buffered")
 
 
@@ -319,68 +278,6 @@ def test_output_that_cannot_be_read_is_refused(text: str) -> None:
         jobs.parse(text, *clocks(), SCENARIOS["random"], "buffered")
 
 
-BARE = "[t]\ndescription=d\ndirect=0\nuncached=0\nrw=write\nbs=4k\n"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[global]\n",
-        "[x]\nbs=4k\n",
-        "[t]\ndescription=d\nbs=4q\nsize=1m\n",
-        "[t]\ndescription=d\nbs=3k\nsize=1m\n",
-        f"{BARE}",
-        f"{BARE}size=1m\ntime_based=1\n",
-        f"{BARE}size=1m\nloops=2\n",
-        f"{BARE}size=1m\nrw=rw\n".replace("rw=write\n", ""),
-    ],
-)
-def test_bad_job_files(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "t.fio"
-    path.write_text(text)
-    with pytest.raises(Failure, match="t.fio is not a job file of ours"):
-        jobs.read(path)
-    path.write_text(f"{BARE}size=1m\n")
-    assert jobs.read(path).written == 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [
-        ("bush", "rw=write\nfile_size=4k\n", "load.c knows no bush"),
-        ("tree", "rw=write\nfiles=3\n", "file_size"),
-        ("tree", "rw=read\nfile_size=4k\n", "no job of it ends"),
-    ],
-)
-def test_bad_files_for_our_own_program(tmp_path: Path, name: str, text: str, reason: str) -> None:
-    path = tmp_path / f"{name}.ini"
-    path.write_text(f"[{name}]\ndescription=d\ndirect=0\nuncached=0\nbs=4k\n{text}")
-    with pytest.raises(Failure, match=reason) as caught:
-        jobs.read(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_load_is_found_by_its_name_whoever_runs_it(tmp_path: Path) -> None:
-    assert jobs.find("t", tmp_path) == tmp_path / "t.fio"
-    (tmp_path / "t.ini").touch()
-    assert jobs.find("t", tmp_path) == tmp_path / "t.ini"
-    with pytest.raises(Failure, match="nothing.fio is not a job file of ours .*; see the others in tools/loads"):
-        jobs.read(jobs.find("nothing", tmp_path))
-
-
-@pytest.mark.parametrize(("text", "value"), [("4k", 4096), ("208m", 208 << 20), ("1G", 1 << 30), ("512", 512)])
-def test_sizes(text: str, value: int) -> None:
-    assert jobs.size(text) == value
-
-
-@pytest.mark.parametrize(
-    ("version", "release"), [("fio-3.39", (3, 39)), ("fio-3.40-12-gab12", (3, 40)), ("fio-x", (0, 0)), ("", (0, 0))]
-)
-def test_versions(version: str, release: tuple[int, int]) -> None:
-    assert jobs.release(version) == release
-
-
 @pytest.mark.parametrize(("version", "status"), [("fio-3.36", 0), ("fio-3.39", 1)])
 def test_fio_without_the_option_is_refused(tmp_path: Path, version: str, status: int) -> None:
     fake = tmp_path / "fio"
@@ -388,14 +285,3 @@ def test_fio_without_the_option_is_refused(tmp_path: Path, version: str, status:
     fake.chmod(stat.S_IRWXU)
     with pytest.raises(Failure, match=r"fio lacks uncached=1: needs 3\.39"):
         jobs.require_uncached(str(fake))
-
-
-def test_fio_that_is_missing_is_told() -> None:
-    with pytest.raises(Failure, match="fio does not run"):
-        jobs.require_uncached("/nonexistent/fio")
-
-
-def test_the_fio_of_the_build_root_has_the_option() -> None:
-    if not shutil.which("fio"):
-        pytest.skip("no fio here; the build root has it")
-    assert jobs.release(jobs.require_uncached()) >= (3, 39)

@@ -74,11 +74,6 @@ def fresh(project: Path) -> None:
     kept.publish({**documents, "load": LOAD, "conformance": CONFORMANCE}, project)
 
 
-def test_pages_of_the_code_are_fresh(project: Path) -> None:
-    fresh(project)
-    assert kept.stale(project) == []
-
-
 def test_a_line_of_code_makes_them_old(project: Path) -> None:
     fresh(project)
     with (project / "fs" / "dontcache_wb.c").open("a") as file:
@@ -130,34 +125,12 @@ def test_what_differs_from_the_figures_is_told_and_rendered_again(project: Path,
     assert kept.stale(project) == [] and file.read_text() == text
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "cannot be read"), ("{}", "lack 'setup', which a page has")])
-def test_figures_that_are_broken_are_told(project: Path, text: str, said: str) -> None:
-    fresh(project)
-    (project / "tools" / "results" / "conformance.json").write_text(text)
-    with pytest.raises(Failure, match=said):
-        kept.stale(project)
-
-
-def test_a_readme_without_marks_is_told() -> None:
-    with pytest.raises(Failure, match="lacks the marks"):
-        kept.with_parts("# A page\n", LOAD, {})
-
-
 def test_the_readme_has_a_row_for_each_load_with_its_intervals() -> None:
     assert kept.readme_part(LOAD).splitlines()[2:] == [
         "| load | machine | bandwidth: C | Rust | O_DIRECT, Rust | p99.9: C | Rust |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
         "| logs | a drive | 0.50 (0.40-0.60) | 1.00 (0.90-1.10) | 0.20 (0.15-0.25) | inconclusive | 4.00 (2.00-8.00) |",
     ]
-
-
-def test_pages_have_what_was_measured_and_with_what() -> None:
-    load, conformance = kept.load_page(LOAD), kept.conformance_page(CONFORMANCE)
-    assert "`make it`, 2026-01-01, revision 0123456789ab, code 0: 10 pairs. The host's CPU: a CPU." in load
-    assert "What:\n\n| load | MB/s |\n| --- | ---: |\n| one | 1 |\n" in load and "- Nothing stands out." in load
-    assert "C keeps 0 of 1 rows, Rust 1." in conformance
-    assert "| no oops | `aio` | oops | BUG | kept | a \\| b |" in conformance
-    assert "| xfs | kept | 1 page left |\n| ext4 | not run | kept |" in conformance
 
 
 @pytest.fixture
@@ -212,8 +185,3 @@ def test_what_cannot_be_repeated_is_refused(tmp_path: Path, setup: dict[str, obj
     result.write_text(json.dumps({"setup": setup}))
     with pytest.raises(Failure, match=said):
         kept.measured(result, "make run")
-
-
-def test_an_unknown_page_is_told() -> None:
-    with pytest.raises(Failure, match="more: no such page; there are load, micro, conformance"):
-        kept.main(["load", "more"])

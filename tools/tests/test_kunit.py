@@ -7,7 +7,6 @@ import pytest
 from rust_writeback.arch import ARM64
 from rust_writeback.build import config
 from rust_writeback.check import kunit
-from rust_writeback.errors import Failure
 
 
 def test_both_cores_and_one() -> None:
@@ -21,14 +20,6 @@ def test_arm64_has_pages_of_three_sizes(pages: str | None, option: str) -> None:
     (platform,) = kunit.chosen("arm64", pages)
     assert config.merge(list(platform.configs))[f"CONFIG_ARM64_{option}_PAGES"] == "y"
     assert platform.arch == "arm64" and platform.out != kunit.UML.out
-
-
-@pytest.mark.parametrize("arch, pages", [("arm64", "8k"), ("riscv", None), (None, "64k"), ("x86", "4k")])
-def test_what_there_is_not_is_told_in_a_line(arch: str | None, pages: str | None) -> None:
-    said = r"is unknown; give x86 or arm64|is not possible; (arm64 has PAGES=4k, 16k and 64k|x86 has one)"
-    with pytest.raises(Failure, match=said) as caught:
-        kunit.chosen(arch, pages)
-    assert "\n" not in str(caught.value)
 
 
 def test_no_two_share_a_folder() -> None:

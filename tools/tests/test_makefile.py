@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -111,25 +110,13 @@ BENCH = 'it takes NATIVE ARGS, like ARGS="--help"'
 TARGET = 'it takes TARGET SIZE DESTRUCTIVE ARGS, like ARGS="--help"'
 REFUSED = {
     "run PAIRS=1": f"make run does not take PAIRS; {NONE}",
-    "run ARGS=--help": f"make run does not take ARGS; {NONE}",
-    "lint ARGS=x": f"make lint does not take ARGS; {NONE}",
-    "vm CORE=c": f"make vm does not take CORE; {NONE}",
     "clean build=x": f"make clean does not take build; {NONE}",
-    "host ONLY=x": f"make host does not take ONLY; {NONE}",
-    "kernel SANITIZE=kasan": "make kernel does not take SANITIZE; it takes ARCH PAGES",
-    "kunit CORE=c": "make kunit does not take CORE; it takes ARCH PAGES",
     "micro ARCH=arm64 PAGES=64k": "make micro does not take PAGES; it takes ARCH",
-    "price ARCH=arm64": "make price does not take ARCH; it takes CPUS A B",
-    "series check=1": "make series does not take check; it takes CHECK",
     "test sanitize=kasan": "make test does not take sanitize; it takes SANITIZE RT ARCH PAGES",
     "conformance CORE=c": 'make conformance does not take CORE; it takes ARGS, like ARGS="--help"',
-    "mutants ONLY=walk_*": 'make mutants does not take ONLY; it takes ARGS, like ARGS="--help"',
-    "bench pairs=3": f"make bench does not take pairs; {BENCH}",
     "bench PAIRS=3 REPORT=here": f"make bench does not take PAIRS REPORT; {BENCH}",
     "bench NATIVE=1 SIZE=4": f"make bench does not take SIZE; {BENCH}",
-    "bench NATIVE=1 DESTRUCTIVE=1": f"make bench does not take DESTRUCTIVE; {BENCH}",
     "bench TARGET=/tmp NATIVE=1 CPUS=4": f"make bench TARGET= does not take NATIVE CPUS; {TARGET}",
-    "bench SIM=1 QUICK=1": f"make bench does not take SIM QUICK; {BENCH}",
     "bench 'ARGS=--only a=b c=d' X=1": f"make bench does not take X; {BENCH}",
 }
 """What would be ignored, and what make says."""
@@ -147,32 +134,6 @@ def test_a_variable_that_would_be_ignored_is_refused(words: str) -> None:
     status, said = told(words)
     # The order of several is make's.
     assert (status, sorted(said.replace(";", " ;").split())) == (2, sorted(f"error: {REFUSED[words].replace(";", " ;")}".split()))
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("test RT=0", "RT=0 is unknown; give RT=1, or omit it"),
-        ("test RT=1 SANITIZE=kasan", "SANITIZE and RT need different kernels; omit one of them"),
-        ("test RT=1 ARCH=arm64", "SANITIZE and RT are for x86 only; omit them, or omit ARCH=arm64"),
-        ("series CHECK=0", "CHECK=0 is unknown; give CHECK=1, or omit it"),
-        ("bench NATIVE=yes", "NATIVE=yes is unknown; give NATIVE=1, or omit it"),
-        ("bench TARGET=/nowhere", "TARGET=/nowhere does not exist; name a folder on the drive to be measured, or a block device"),
-        ("guest ONLY=nothing", "no guest test matches nothing; they are in tools/guest/tests"),
-        ("price CPUS=3", "CPUS is the number of CPUs of the guest; give 2, 4 or 8"),
-        ("conformance ARGS=--nonsense", "unrecognized arguments: --nonsense; allowed: conformance"),
-    ],
-)
-def test_a_value_that_makes_no_sense_is_refused(words: str, said: str) -> None:
-    name, *variables = words.split()
-    # What make would run, without the build root around it: these tests are inside of that.
-    command = make(name, *variables)
-    if "TARGET=/nowhere" not in words:
-        command = [sys.executable, *command[command.index("-m") :]]
-    environment = {**clean(), "PYTHONPATH": "tools"}
-    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
-    line = next(line for line in (done.stdout + done.stderr).splitlines() if said in line)
-    assert done.returncode and len(line) < 1000, line
 
 
 def test_help_names_all_that_there_is() -> None:

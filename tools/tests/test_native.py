@@ -15,7 +15,6 @@ from rust_writeback.errors import Failure
 from rust_writeback.vm.emulated import VmFailure
 
 LOG = paths.LOG / "native.log"
-PORTS = {"control": 7, "stdout": 9, "stderr": 11}
 DONE = machine.Story(kernel="7.3.4", core="rust", status=0)
 
 BUG = "[  1.0] BUG: failure at mm/x.c:7/f()!\n[  1.0] Kernel panic - not syncing: BUG!\n"
@@ -26,14 +25,6 @@ HUNG = "[ 99.0] Kernel panic - not syncing: hung_task: blocked tasks\n"
 
 def story(**changes: object) -> machine.Story:
     return dataclasses.replace(DONE, **changes)  # type: ignore[arg-type]
-
-
-def test_the_command_line() -> None:
-    line = native.linux(native.Options(core="c", mem="1G", append="a=b quiet"), 5, PORTS)
-    assert line[0] == "/src/build/linux-native"
-    assert {"mem=1024M", "ncpus=1", "seccomp=on", "initrd=/proc/self/fd/5"} < set(line)
-    assert {"ssl0=null,fd:7", "ssl1=null,fd:9", "ssl2=null,fd:11", "rust_writeback.core=c"} < set(line)
-    assert line[-2:] == ["a=b", "quiet"]
 
 
 def test_nothing_can_be_written_but_its_memory() -> None:
@@ -48,23 +39,6 @@ def test_nothing_can_be_written_but_its_memory() -> None:
 )
 def test_it_has_as_many_cpus_as_it_believes(wanted: int, there: list[int], chosen: str) -> None:
     assert native.enclosed(native.Options(cpus=wanted), [], there)[:3] == ["taskset", "--cpu-list", chosen]
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        (native.Options(core="cobol"), "rust and c"),
-        (native.Options(cpus=0), "1 to 8"),
-        (native.Options(cpus=9), "1 to 8"),
-        (native.Options(mem="lots"), "512M or 2G"),
-        (native.Options(mem="1M"), "at least 64M"),
-        (native.Options(mem="900T"), "the host has"),
-    ],
-)
-def test_what_cannot_work_is_refused_in_a_line(options: native.Options, word: str) -> None:
-    with pytest.raises(Failure, match=word) as caught:
-        options.check()
-    assert "\n" not in str(caught.value) and caught.value.status == 2
 
 
 def test_a_run_that_came_through() -> None:
@@ -99,12 +73,6 @@ def test_how_it_ends(end: machine.Story, text: str, kind: str, words: str) -> No
 def test_the_wrong_core_is_no_result(core: str, words: str) -> None:
     with pytest.raises(Failure, match=words):
         native.judge(native.Options(), story(status=None, core=core, refused=True), LOG)
-
-
-def test_a_kernel_that_dies_by_itself_is_an_oops() -> None:
-    for text in (BUG, FAULT):
-        found = console.classify(text)
-        assert found and found[0] == "oops"
 
 
 def test_the_fragments_ask_for_both_cores_and_no_checks() -> None:

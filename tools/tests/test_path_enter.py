@@ -104,10 +104,10 @@ def test_ended_while_making_the_root(machine: Machine, number: signal.Signals) -
     flag = f"{machine.folder}/started"
     machine.mmdebstrap(f"touch {flag}; exec sleep 4242")
     process = machine.start("true")
-    _wait(lambda: os.path.exists(flag))
+    wait(lambda: os.path.exists(flag))
     process.send_signal(number)
     process.wait(timeout=20)
-    _wait(lambda: not _running("sleep\x004242"))
+    wait(lambda: not _running("sleep\x004242"))
     assert process.returncode != 0
     # A half-made tree may be left, but not under the name of a whole one, and no lock.
     assert all(name.endswith(".part") for name in machine.roots())
@@ -120,6 +120,7 @@ def test_ended_while_making_the_root(machine: Machine, number: signal.Signals) -
 def test_bad_arguments(machine: Machine) -> None:
     assert machine.run("--nonsense")[1].startswith("error: tools/enter: unknown option --nonsense")
     assert machine.run("--share", "/nowhere", "true")[1].startswith("error: --share /nowhere: no such folder")
+    assert machine.run("--target", "/nowhere", "true")[1].startswith("error: TARGET=/nowhere does not exist; name a folder")
     assert machine.run("true", KERNEL_SRC="/nowhere")[1].startswith("error: KERNEL_SRC=/nowhere does not exist")
 
 
@@ -133,7 +134,7 @@ def _running(words: str) -> bool:
     return False
 
 
-def _wait(condition: object, seconds: float = 20) -> None:
+def wait(condition: object, seconds: float = 20) -> None:
     assert callable(condition)
     end = time.monotonic() + seconds
     while not condition():

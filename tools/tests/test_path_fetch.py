@@ -79,19 +79,6 @@ def test_newest_is_taken_loudly_when_the_pinned_one_has_gone(
     assert PINS.sha256 in told, "the digest of what is used must be told"
 
 
-def test_unreachable_mirror_is_one_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
-    with pytest.raises(Failure, match="^the Debian mirror http://127.0.0.1:9/debian does not answer .*DEBIAN_MIRROR$"):
-        fetch.fetched(PINS, cache)
-    assert not list(cache.iterdir())
-
-
-def test_mirror_without_the_package(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEBIAN_MIRROR", make_mirror(tmp_path, "0.1.2-1"))
-    with pytest.raises(Failure, match="has no linux-source-0.2 in stable"):
-        fetch.fetched(replace(PINS, package="linux-source-0.2"), cache)
-
-
 def make_tree(folder: Path, patchlevel: int = 3) -> Path:
     """The least that passes for a kernel."""
     for mark in fetch.KERNEL_MARKS:

@@ -65,17 +65,10 @@ def test_kernel_file_is_never_overwritten(house: House) -> None:
     [
         ('"mm/none.rs" = "mm/none.rs"', "lists mm/none.rs, which does not exist"),
         ('"mm/a.rs" = "../a.rs"', r"\.\./a.rs is outside its tree"),
-        ('"mm/a.rs" = "/etc/a.rs"', "/etc/a.rs is outside its tree"),
         ('"mm/a.rs" = "mm/x"\n"mm/b.c" = "mm/x"', "two files for mm/x"),
-        ('"mm/a.rs" = 1', "mm/a.rs has no place"),
-        ("nonsense", "cannot be read"),
     ],
 )
 def test_bad_lists_are_refused(house: House, text: str, message: str) -> None:
     with pytest.raises(Failure, match=message):
         house.apply(text)
     assert house.files() == {"mm/filemap.c"}
-
-
-def test_the_project_has_every_file_that_it_lists() -> None:
-    assert overlay.read_allowlist()

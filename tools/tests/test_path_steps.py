@@ -71,20 +71,6 @@ def test_failed_write_leaves_the_old_file(build: Path, monkeypatch: pytest.Monke
     assert [entry.name for entry in build.iterdir()] == ["file"], "a half-made file was left"
 
 
-def test_same_content_keeps_its_time(build: Path) -> None:
-    path = build / "file"
-    assert steps.write_if_changed(path, "text")
-    os.utime(path, (1, 1))
-    assert not steps.write_if_changed(path, "text")
-    assert path.stat().st_mtime == 1
-    assert steps.write_if_changed(path, "other")
-
-
-def test_no_room_says_how_much_is_needed_and_where(build: Path) -> None:
-    with pytest.raises(Failure, match=rf"no room for the test: 1e\+09 GiB are needed and {build} has"):
-        steps.need_room(build, 1e9, "the test")
-
-
 def test_lock_dies_with_its_process(build: Path) -> None:
     program = (
         "from rust_writeback import paths, steps; from pathlib import Path; import os\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rust_writeback.bench import kept, price, price_page
+from rust_writeback.bench import kept, price
 from rust_writeback.check import price as gate
 from rust_writeback.errors import Failure
 
@@ -157,13 +157,6 @@ def test_the_committed_page_has_every_cell() -> None:
     assert set(kept.read("price")["cells"]) == cells
 
 
-def test_the_page_marks_where_c_does_less() -> None:
-    document = dict(kept.read("price"))
-    page = price_page.page(document)
-    marks = sum(cores["c"]["stays"] != cores["rust"]["stays"] for cores in document["cells"].values())
-    assert page.count(" * |") == marks > 0
-
-
 @pytest.fixture
 def last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A last run with one cell."""
@@ -182,12 +175,6 @@ def test_two_cells_are_compared(last_run: Path, capsys: pytest.CaptureFixture[st
     assert {row[3]: row[2] for row in rows[1:]} == {"f": "-5", "g": "-5", "h": "+1"}
 
 
-@pytest.mark.parametrize("name", ["", "ext4", BUFFERED.name, f"{DONTCACHE.name}/rust", f"{BUFFERED.name}/both"])
-def test_a_cell_that_is_none_is_told(last_run: Path, name: str) -> None:
-    with pytest.raises(Failure, match="there is no cell"):
-        price.difference(name, f"{BUFFERED.name}/rust")
-
-
 def test_a_run_of_other_code_is_not_compared(last_run: Path) -> None:
     last_run.write_text(json.dumps({**json.loads(last_run.read_text()), "code": "0"}))
     with pytest.raises(Failure, match="other code"):
@@ -195,10 +182,3 @@ def test_a_run_of_other_code_is_not_compared(last_run: Path) -> None:
     last_run.unlink()
     with pytest.raises(Failure, match="no complete result"):
         price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
-
-
-@pytest.mark.parametrize("arguments", [["--a", "x"], ["--b", "x"], ["--a", "x", "--b", "y", "--cpus", "4"]])
-def test_arguments_that_do_not_go_together(arguments: list[str]) -> None:
-    with pytest.raises(Failure) as caught:
-        price.main(arguments)
-    assert caught.value.status == 2

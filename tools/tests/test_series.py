@@ -116,28 +116,12 @@ def test_a_file_grows_by_its_patches() -> None:
     assert grown.at(2) == last
 
 
-def test_an_attribute_goes_with_its_module() -> None:
-    unit = Unit(3, 0, ["#[cfg(A)]\n", "pub mod a;\n", "\n", "#[cfg(A)]\n", "mod b;\n"])
-    assert [part.added for part in taken_apart(unit)] == [["#[cfg(A)]\n", "pub mod a;\n", "\n"], ["#[cfg(A)]\n", "mod b;\n"]]
-
-
-def test_a_block_is_not_taken_apart() -> None:
-    assert len(taken_apart(Unit(0, 0, ["if (x)\n", "\treturn;\n"]))) == 1
-
-
 def test_lines_of_a_new_file_are_held_back_with_what_leads_to_them() -> None:
     text = "enum {\n    /// One.\n    One = 1,\n    /// Two.\n    Two = 2,\n}\n"
     grown = Grown("a.rs", [], held_back(text, ["Two ="], "a.rs"))
     assign(grown, [Patch("one", "", ["a.rs"]), Patch("two", "", [], {"a.rs": ["Two ="]})], 0)
     assert (grown.at(0), grown.at(1)) == (None, "enum {\n    /// One.\n    One = 1,\n}\n")
     assert grown.at(2) == text
-
-
-def test_an_option_is_held_back_as_a_paragraph() -> None:
-    text = "config A\n\tbool\n\nconfig B\n\tbool\n\thelp\n\n\t  B.\n"
-    grown = Grown("Kconfig.x", [], held_back(text, ["config B"], "Kconfig.x"))
-    assign(grown, [Patch("a", "", ["Kconfig.x"]), Patch("b", "", [], {"Kconfig.x": ["config B"]})], 0)
-    assert (grown.at(1), grown.at(2)) == ("config A\n\tbool\n", text)
 
 
 def units() -> list[Unit]:
@@ -169,18 +153,6 @@ def test_a_file_belongs_to_one_patch() -> None:
 def test_a_word_names_one_line_of_a_new_file() -> None:
     with pytest.raises(Failure, match="a.rs has 2 lines with 'mod'"):
         held_back("mod a;\nmod b;\n", ["mod"], "a.rs")
-
-
-def test_a_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    plan = tmp_path / "series.toml"
-    plan.write_text("[cover]\n[[patch]]\nsubjekt = 1\n")
-    with pytest.raises(Failure, match="series.toml cannot be read"):
-        series.read_plan(plan)
-
-
-def test_an_ifdef_that_does_not_end_is_told() -> None:
-    with pytest.raises(Failure, match="unifdef"):
-        series.OneCore()("#ifdef CONFIG_RUST_WRITEBACK_AB\nint a;\n")
 
 
 def test_options_are_asked_for_once_they_are_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

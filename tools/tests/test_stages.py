@@ -98,6 +98,7 @@ def test_another_architecture_has_stages_of_its_own(monkeypatch: pytest.MonkeyPa
         (["--arch", "arm64", "--pages", "8k"], "arm64 has PAGES=4k, 16k and 64k"),
         (["--arch", "arm64", "--pages", ""], "arm64 has PAGES=4k, 16k and 64k"),
         (["--arch", "arm64", "--sanitize", "kasan"], "SANITIZE and RT are for x86"),
+        (["--rt", "--sanitize", "kasan"], "SANITIZE and RT need different kernels"),
     ],
 )
 def test_what_there_is_not_is_told_before_anything_runs(words: list[str], said: str) -> None:
@@ -118,14 +119,10 @@ def test_last_line_is_the_sum(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert stages.main([]) == 0
 
 
-def breaks() -> Counts:
-    raise Failure("the disk is full; free some space")
-
-
 def test_junit_has_each_stage_and_each_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(stages, "JUNIT", tmp_path / "junit.xml")
     good = ("good", lambda: Counts(passed=3, skipped=1))
-    monkeypatch.setattr(stages, "STAGES", [good, ("breaks", breaks), ("empty", Counts)])
+    monkeypatch.setattr(stages, "STAGES", [good, ("breaks", _raise(Failure("the disk is full; free some space"))), ("empty", Counts)])
     assert stages.main([]) == 1
     suites = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in suites] == [

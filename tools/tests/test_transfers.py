@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rust_writeback import paths
 from rust_writeback.bench import cache_lines, price, transfers, transfers_page
 from rust_writeback.bench.cache_lines import Line, Symbols, Transfers
 from rust_writeback.errors import Failure
@@ -50,15 +49,12 @@ def test_regions_are_read() -> None:
     [
         (0xFFFFFFFF82000000, "jiffies, counter"),
         (0xFFFFFFFF82000040, "counter+0x30"),
-        (0xFFFFFFFF820000C0, "counter+0xb0"),
         (0xFFFFFFFF82000100, "table"),
         (0xFFFFFFFF82000180, "table+0x80"),
         (HEAP, "heap or per-CPU"),
         (STACK, "stack or vmalloc"),
         (PAGE, "struct page"),
-        (0xFFFFFFFF81FFFFC0, "other"),
         (0xFFFFFFFF82001000, "other"),
-        (0xFFFFFFFFFF5FD080, "other"),
     ],
 )
 def test_a_line_has_a_name(address: int, kind: str) -> None:
@@ -100,18 +96,6 @@ def test_alike_lines_of_different_loads_are_in_one_group() -> None:
     assert (one[shared].transfers, other[shared].transfers) == (100, 100)
 
 
-def test_likeness() -> None:
-    assert cache_lines.likeness(Counter(a=1, b=1), Counter(a=10, b=10)) == 1
-    assert cache_lines.likeness(Counter(a=1, b=1), Counter(a=1, c=1)) == 0.5
-    assert cache_lines.likeness(Counter(a=3, b=1), Counter(a=1, b=3)) == 0.5
-    assert cache_lines.likeness(Counter(a=1), Counter(b=1)) == 0
-
-
-def test_functions_add_up_over_lines() -> None:
-    sums = cache_lines.by_key([heap(a=3, b=1), heap(c=1), Line("jiffies", Counter(a=2))])
-    assert cache_lines.by_function(sums) == Counter(a=5, b=1, c=1)
-
-
 def test_what_is_skipped_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfers, "SKIPPED", ("memcpy*", "ktime_*"))
     assert transfers.skipped(SYSTEM_MAP) == ["ktime_get", "ktime_get_coarse_real_ts64", "memcpy_orig"]
@@ -121,10 +105,6 @@ def test_a_name_that_the_kernel_lacks_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(transfers, "SKIPPED", ("memcpy*", "rep_movs", "jiffies"))
     with pytest.raises(Failure, match="no function rep_movs, jiffies; correct SKIPPED in transfers.py"):
         transfers.skipped(SYSTEM_MAP)
-
-
-def test_no_name_of_the_kernel_would_split_the_argument() -> None:
-    assert not [pattern for pattern in transfers.SKIPPED if set(pattern) & set(",+=")]
 
 
 def said(core: str = "rust", **changed: Any) -> list[str]:
@@ -239,18 +219,6 @@ def test_figures_are_per_write(monkeypatch: pytest.MonkeyPatch) -> None:
     assert place["loads"]["early"]["transfers"] == [2.5] * transfers.REPETITIONS
 
 
-def test_tables_and_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = transfers_page.page([document(monkeypatch)])
-    assert "`make price CPUS=2`, 2026-11-27, revision abc, code def" in text
-    totals = "384 (384 to 384) | 640 (640 to 640) | 1408 (1408 to 1408) | +4.0 (+4.0 to +4.0) | +3.0 (+3.0 to +3.0)"
-    assert f"| one file, xfs | Rust | {totals} |" in text
-    assert "| one file, xfs | Rust | DONTCACHE | 5.00 | 0.25 | 0.0 | `heap or per-CPU: drop` |" in text
-    assert "### Lines that are hot with DONTCACHE only\n\nNone.\n" in text
-    functions = text.partition("### Functions, writers to one file, xfs, Rust")[2].splitlines()[4:6]
-    assert functions[0] == "| `drop` | 0.00 | 0.00 | 5.00 | +5.00 |"
-    assert functions[1] == "| `short _RNv` | 0.50 | 0.50 | 0.50 | +0.00 |"
-
-
 @pytest.mark.parametrize(
     ("handovers", "lines", "is_shown"),
     [
@@ -270,16 +238,3 @@ def test_lines_that_are_hot_with_dontcache_only(
     found["cores"]["rust"]["one"]["lines"].append(group)
     hot = transfers_page.page([found]).partition("hot with DONTCACHE only")[2].partition("###")[0]
     assert ("one file, xfs | C |" in hot, "| `counter: count` |" in hot) == (is_shown, is_shown)
-
-
-def test_the_page_has_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(paths, "BUILD", tmp_path)
-    monkeypatch.setattr(transfers_page, "PAGE", tmp_path / "transfers.md")
-    found = document(monkeypatch)
-    transfers_page.result(8).parent.mkdir()
-    for cpus in (8, 2):
-        found["setup"]["cpus"] = cpus
-        transfers_page.result(cpus).write_text(json.dumps(found))
-    transfers_page.write()
-    text = transfers_page.PAGE.read_text()
-    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## 2 CPUs", "## 8 CPUs"]

@@ -52,13 +52,6 @@ def test_another_qemu_is_tried_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert accel.choose(Trial(True)) == "kvm"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"key": 1}', '{"key": "x", "accel": "magic"}'])
-def test_a_spoilt_verdict_is_no_verdict(text: str) -> None:
-    accel.VERDICT.parent.mkdir()
-    accel.VERDICT.write_text(text)
-    assert accel.choose(Trial(True)) == "kvm"
-
-
 def test_no_device_no_trial(tmp_path: Path) -> None:
     (tmp_path / "kvm").unlink()
     trial = Trial(True)

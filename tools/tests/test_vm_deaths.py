@@ -123,13 +123,6 @@ def test_the_third_death_in_a_row_is_a_line_and_a_status(plan: Plan, capsys: pyt
     assert plans.read_text() == f"{LIVES}\n"
 
 
-def test_nothing_is_repeated_unasked(plan: Plan) -> None:
-    plans = plan(DIES, LIVES)
-    with pytest.raises(emulated.VmFailure, match="^QEMU died: physmem"):
-        emulated.run(OPTIONS, ["true"])
-    assert plans.read_text() == f"{LIVES}\n"
-
-
 def test_the_command_line_repeats_nothing(plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
     plans = plan(DIES, LIVES)
     assert errors.run_main(lambda: emulated.main(["--", "true"])) == 128
@@ -185,17 +178,6 @@ def test_a_full_disk_of_the_host_is_no_hang(plan: Plan) -> None:
     with pytest.raises(errors.Failure, match="^no room left on the disk of build; free some space") as caught:
         emulated.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
     assert not isinstance(caught.value, emulated.VmFailure)
-
-
-def test_who_cannot_go_back_ends_it(plan: Plan) -> None:
-    plans = plan(DIES, LIVES)
-
-    def again(failure: emulated.VmFailure) -> None:
-        raise failure
-
-    with pytest.raises(emulated.VmFailure, match="^QEMU died: physmem"):
-        emulated.run(OPTIONS, ["true"], again=again)
-    assert plans.read_text() == f"{LIVES}\n"
 
 
 class Guests:
@@ -270,13 +252,6 @@ def test_a_qemu_that_dies_three_times_before_any_script_is_a_failure(monkeypatch
         guests.run("ab")
     assert caught.value.status == 128 and "\n" not in str(caught.value)
     assert not guests.ended
-
-
-def test_a_guest_that_dies_is_blamed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    guests = Guests(monkeypatch, ("A", "oops"), ("b", ""))
-    assert guests.run("ab") == 1
-    assert guests.ended == [("a", in_turn.NO_STATUS, "oops"), ("b", 0, "")]
-    assert guests.boots.told() == "0 of 2 boots"
 
 
 def test_a_death_after_the_last_script_changes_nothing(

@@ -122,20 +122,6 @@ def test_a_guest_that_dies_behind_a_script(boots: list[Boot]) -> None:
     assert (counts.passed, counts.failed) == (1, 1) and "a on rust: the guest oopsed" in counts.problems[0]
 
 
-def test_the_script_after_one_that_had_to_be_ended_gets_a_new_guest(boots: list[Boot]) -> None:
-    def hangs(out: Callable[[bytes], None]) -> emulated.VmResult:
-        out(section("a", "", status=124))
-        return result()
-
-    def lives(out: Callable[[bytes], None]) -> emulated.VmResult:
-        out(section("b", GOOD))
-        return result()
-
-    boots += [hangs, lives]
-    counts = run("a", "b")
-    assert (counts.passed, counts.failed) == (1, 1)
-
-
 def test_an_early_end_is_no_success(boots: list[Boot]) -> None:
     boots.append(lambda out: result(status=1))
     assert run("a").failed == 1
