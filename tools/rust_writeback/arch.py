@@ -24,6 +24,8 @@ class Arch:
 
 X86 = Arch("x86", "amd64", "x86_64-linux-gnu", "bzImage", "arch/x86/boot/bzImage")
 ARM64 = Arch("arm64", "arm64", "aarch64-linux-gnu", "Image", "arch/arm64/boot/Image", ("4k", "16k", "64k"))
+UM = Arch("um", "amd64", "x86_64-linux-gnu", "linux", "linux")
+"""User-mode Linux: a program of the build root, which nobody asks for by ARCH."""
 ARCHES = {arch.name: arch for arch in (X86, ARM64)}
 
 

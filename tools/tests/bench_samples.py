@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rust_writeback import paths
 from rust_writeback.build import kernel
+from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.bench import boots, catalogue, full, jobs, plots, results
-from rust_writeback.bench.contenders import Variant
 
 FOLDER = Path(__file__).parents[1] / "loads"
 GUEST = Path(__file__).parents[1] / "guest"
@@ -37,9 +37,12 @@ def steps(*names: str) -> list[results.Step]:
     return results.plan([LOADS[name] for name in names])
 
 
-def variant(name: str) -> Variant:
-    """The variant of this name."""
-    return Variant(name)
+def accept(lines: Sequence[results.Line], steps: Sequence[results.Step], pair: int, variant: str) -> list[results.Measurement]:
+    """The measurements of a boot, whose first problem is raised."""
+    found = results.sift(lines, steps, pair, variant)
+    if found.problems:
+        raise Failure(found.problems[0])
+    return found.measurements
 
 
 def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[str, Any]:
@@ -180,7 +183,7 @@ class Guests:
         image = folder / "bzImage"
         image.write_text("a kernel")
         monkeypatch.setattr(emulated, "run", self.run)
-        monkeypatch.setattr(jobs, "require_uncached", lambda: "fio-3.39")
+        monkeypatch.setattr(jobs, "version", lambda: "fio-3.39")
         monkeypatch.setattr(jobs, "FOLDER", FOLDER)
         monkeypatch.setattr(catalogue, "matrix", lambda only: whole_matrix(only, FOLDER))
         monkeypatch.setattr(kernel, "ensure", lambda: None)
@@ -214,7 +217,7 @@ class Guests:
             raise emulated.VmFailure("panic", "the guest panicked", self.folder / "log")
         log = self.folder / "log"
         return emulated.VmResult(
-            0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, False, 5.0, deaths=deaths
+            0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, 5.0, deaths=deaths
         )
 
     def lines(self, core: str, plan: dict[str, Any]) -> list[str]:

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import LOADS, Guests, variant
+from bench_samples import LOADS, Guests
+from rust_writeback.build import kernel
+from rust_writeback.build.variants import NATIVE, Variant
 from rust_writeback.vm import emulated, images, native
 from rust_writeback.bench import boots, catalogue, drives, full, journal
 from rust_writeback.bench import native as machine
 from rust_writeback.errors import Failure
 
-RUST = variant("rust")
+RUST = "rust"
 ALL = list(LOADS.values())
 
 
@@ -27,20 +29,20 @@ class Natives(Guests):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         super().__init__(monkeypatch, folder)
         self.asked: list[native.Options] = []
-        self.made: list[str] = []
+        self.made: list[Variant | Path] = []
         program = folder / "linux-native"
         program.write_text("a kernel")
         monkeypatch.setattr(native, "run", self.run_native)
-        monkeypatch.setattr(native, "LINUX", program)
-        monkeypatch.setattr(native, "ensure", lambda: self.made.append("kernel"))
-        monkeypatch.setattr(images, "ensure_load", lambda: self.made.append("load"))
+        monkeypatch.setattr(machine.Native, "image", program)
+        monkeypatch.setattr(kernel, "ensure", self.made.append)
+        monkeypatch.setattr(images, "ensure_program", lambda source, program: self.made.append(program))
         monkeypatch.setattr(emulated, "run", None)
 
     def run_native(self, options: native.Options, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         self.asked.append(options)
         stdout("".join(self.lines(options.core, json.loads(command[-1]))).encode())
         log = self.folder / "log"
-        return emulated.VmResult(0, b"", b"", log, "native", [], "none", options.core, "7.3.4", 0, False, 1.25)
+        return emulated.VmResult(0, b"", b"", log, "native", [], "none", options.core, "7.3.4", 0, 1.25)
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def test_the_driver_runs_where_the_project_is(tmp_path: Path, monkeypatch: pytes
 def test_a_whole_benchmark(natives: Natives) -> None:
     chosen = ["--only", "small-4k/xfs", "--only", "depth-1/xfs", "--only", "mixed/xfs", "--drive", "cloud"]
     assert full.main(["--native", "--pairs", "2", *chosen]) == 0
-    assert natives.made == ["kernel", "load"]
+    assert natives.made == [NATIVE, images.LOAD]
     # Two sizes of memory: two boots of each core and pair.
     assert natives.booted == [
         *[("c", "xfs", 6), ("rust", "xfs", 6), ("c", "xfs", 1), ("rust", "xfs", 1)],
@@ -107,5 +109,5 @@ def test_boots_of_another_kernel_are_not_kept(natives: Natives) -> None:
     before = key()
     (natives.folder / "bzImage").write_text("another kernel for QEMU")
     assert key() == before
-    native.LINUX.write_text("another kernel")
+    one.image.write_text("another kernel")
     assert key() != before

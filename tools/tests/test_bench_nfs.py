@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import GUEST, LOADS, boot, variant
+from bench_samples import GUEST, LOADS, accept, boot
 from rust_writeback import paths
 from rust_writeback.bench import results, summary, target
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.vm.options import NvmeOptions, VmOptions
 
-RUST = variant("rust")
+RUST = "rust"
 STEPS = results.plan([LOADS[f"sequential/nfs/{mode}"] for mode in ("buffered", "dontcache", "direct")])
 CACHED, GONE = {"cache": 40000, "files": 1, "by_file": {"large.data": 40000}}, {
     "cache": 0,
@@ -46,7 +46,7 @@ def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
         plan = step.plan()
         assert plan["environment"] == {"BENCH_DIRECT": "1", "BENCH_UNCACHED": "0"}
         assert plan["mode"] == step.load.mode
-    assert [m.mode for m in results.accept(lines_of(), STEPS, 1, RUST)] == ["buffered", "dontcache", "direct"]
+    assert [m.mode for m in accept(lines_of(), STEPS, 1, RUST)] == ["buffered", "dontcache", "direct"]
 
 
 def test_what_a_server_leaves_proves_it_where_every_write_was_synced() -> None:
@@ -56,7 +56,7 @@ def test_what_a_server_leaves_proves_it_where_every_write_was_synced() -> None:
         lines[0]["memory"] = 100 << 20
         lines[1] |= {"server_threads": 16, "cached_at_end": cached, "cached_after": cached}
         still(lines[1])
-        results.accept(lines, steps, 1, RUST)
+        accept(lines, steps, 1, RUST)
 
     of("random-64k", GONE)
     with pytest.raises(Failure, match="the DONTCACHE counter never moved"):
@@ -70,14 +70,14 @@ def test_only_a_direct_server_may_use_dontcache_besides(number: int, accepted: b
     lines = lines_of()
     lines[number]["samples"][1][results.COUNTED] = 12
     if accepted:
-        results.accept(lines, STEPS, 1, RUST)
+        accept(lines, STEPS, 1, RUST)
     else:
         with pytest.raises(Failure, match="counter moved without DONTCACHE"):
-            results.accept(lines, STEPS, 1, RUST)
+            accept(lines, STEPS, 1, RUST)
 
 
 def test_blocked_threads_are_told_in_seconds_of_all_of_them() -> None:
-    one = results.accept(lines_of(), STEPS, 1, RUST)[0]
+    one = accept(lines_of(), STEPS, 1, RUST)[0]
     rows = [[seconds, *[0] * 7] for seconds in (0.0, 0.5, 1.5)]
     for row, blocked in zip(rows, (9, 4, 2), strict=True):
         row[results.BLOCKED] = blocked

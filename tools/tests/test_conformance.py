@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rust_writeback.check import conformance
-from rust_writeback.vm import emulated, in_turn
+from rust_writeback.build import kernel
+from rust_writeback.check import conformance, power_cuts
+from rust_writeback.vm import emulated, in_turn, machine
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
 from rust_writeback.errors import Failure
 from rust_writeback.check.guest_tests import Counts
@@ -51,7 +52,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
 
     def boot(options: emulated.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         status = left.pop(0)(stdout)
-        return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
+        return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, 1.0)
 
     monkeypatch.setattr(emulated, "run", boot)
     return conformance.run_inside(conformance.Machine("rust", True), ROWS, {}, emulated.Boots())
@@ -107,7 +108,7 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
     def boot(options: emulated.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
         stdout(b"".join(script(row.name, KEEPS) for row in ROWS))
         complaint = "259:0: 7 pages were counted"
-        return emulated.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, True, 1.0, complaint=complaint)
+        return emulated.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, 1.0, complaint=complaint)
 
     monkeypatch.setattr(emulated, "run", boot)
     results = conformance.run_inside(conformance.Machine("rust", True), ROWS, {}, emulated.Boots())
@@ -155,10 +156,23 @@ def test_a_row_of_many_cases(counts: Counts, verdict: str) -> None:
 
 
 def test_a_row_from_the_host_is_one_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Row("cut", "no oops", "the power goes")
+    row = conformance.POWER_CUTS
     counts = Counts(failed=1, problems=["lost"], boots=emulated.Boots(count=3, deaths=1))
-    monkeypatch.setitem(conformance.HOST, row, lambda core, short, image: counts)
-    assert conformance.find_rows(["cut"]) == [row]
+    monkeypatch.setattr(power_cuts, "run", lambda *_, **__: counts)
+    assert conformance.find_rows([row.name]) == [row]
     boots = emulated.Boots(count=4)
-    assert conformance.run_rows(conformance.Machine("c", True), [row], {}, boots) == {"cut": Result(BROKEN, "0 of 1; lost")}
+    assert conformance.run_rows(conformance.Machine("c", True), [row], {}, boots) == {row.name: Result(BROKEN, "0 of 1; lost")}
     assert boots.told() == "1 of 7 boots"
+
+
+def test_one_row_has_a_page(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Though no guest has told of its kernel."""
+    monkeypatch.setattr(power_cuts, "run", lambda *_, **__: Counts(passed=6))
+    monkeypatch.setattr(kernel, "ensure", lambda variant: None)
+    monkeypatch.setattr(machine, "polite", lambda: None)
+    name = conformance.POWER_CUTS.name
+    assert conformance.main(["--only", name, "--core", "rust", "--report", str(tmp_path)]) == 0
+    lines = (tmp_path / "conformance.md").read_text().splitlines()
+    row = lines.index("| promise | row | Rust | figures of Rust |")
+    assert lines[row + 1 : row + 3] == ["| --- | --- | --- | --- |", f"| crash safe | `{name}` | kept | 6 of 6 |"]
+    assert "Rust: 1 of 1 rows kept" in capsys.readouterr().out

@@ -11,7 +11,7 @@ import pytest
 from rust_writeback import paths, steps
 from rust_writeback.arch import ARM64
 from rust_writeback.errors import Failure
-from rust_writeback.vm import foreign
+from rust_writeback.vm import images
 
 
 @pytest.fixture(autouse=True)
@@ -42,11 +42,12 @@ def fake(monkeypatch: pytest.MonkeyPatch, unpacks: bool = True, fetches: bool = 
 
 def test_it_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = fake(monkeypatch)
-    top = foreign.tree(ARM64, ["fio"])
+    top = images.tree(ARM64)
     assert (top / "usr").is_dir() and top.name.startswith("guest-arm64-")
-    assert foreign.tree(ARM64, ["fio"]) == top and len(asked) == 3
+    assert images.tree(ARM64) == top and len(asked) == 3
     assert "-oAPT::Architecture=arm64" in asked[0] and {"fio", "base-files", "libc6-dev"} <= set(asked[1])
-    assert foreign.tree(ARM64, ["fio", "jq"]) != top
+    monkeypatch.setattr(images, "FOREIGN", (*images.FOREIGN, "jq"))
+    assert images.tree(ARM64) != top
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,6 @@ def test_it_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_half_made_is_left(monkeypatch: pytest.MonkeyPatch, ways: dict[str, bool], said: str) -> None:
     fake(monkeypatch, **ways)
     with pytest.raises(Failure, match=said) as caught:
-        foreign.tree(ARM64, ["fio"])
+        images.tree(ARM64)
     assert "\n" not in str(caught.value)
     assert not [path for path in paths.CACHE.iterdir() if not path.name.startswith(".")]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rust_writeback import paths
 from rust_writeback.bench import kept, report, summary
+from rust_writeback.check.lines import fingerprint
 from rust_writeback.errors import Failure
 from test_report import comparison, made
 
@@ -18,7 +19,8 @@ NAMES = ("README.md", "tools/overlay.toml", "tools/results")
 FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block")
 
 
-SETUP = {"command": "make it", "date": "2026-01-01", "revision": "0123456789ab", "code": "0", "kernel": "7.3", "accelerator": "tcg"}
+SETUP = {"command": "make it", "date": "2026-01-01", "revision": "0123456789ab", "code": "0"}
+SETUP |= {"kernel": "7.3", "accelerator": "tcg"}
 
 LOAD: dict[str, Any] = {
     "parts": [
@@ -70,7 +72,7 @@ def fresh(project: Path) -> None:
     """Make all figures be of the code that is there, and all pages of the figures."""
     documents = {name: kept.read(name) for name in kept.COUNTED}
     for document in documents.values():
-        document["setup"]["code"] = kept.code(project)
+        document["setup"]["code"] = fingerprint(project)
     kept.publish({**documents, "load": LOAD, "conformance": CONFORMANCE}, project)
 
 
@@ -78,16 +80,16 @@ def test_a_line_of_code_makes_them_old(project: Path) -> None:
     fresh(project)
     with (project / "fs" / "dontcache_wb.c").open("a") as file:
         file.write("int more;\n")
-    now = kept.code(project)
+    now = fingerprint(project)
     assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.json" for name in kept.COUNTED]
     assert kept.stale(project)[1].endswith(f"and here is {now}; run: make micro, then make results ARGS=micro")
 
 
 def test_a_hook_makes_them_old(project: Path) -> None:
-    before = kept.code(project)
+    before = fingerprint(project)
     with (project / "mm" / "wiring.patch").open("a") as file:
         file.write("+\tmore();\n")
-    assert kept.code(project) != before
+    assert fingerprint(project) != before
 
 
 @pytest.mark.parametrize(
@@ -100,10 +102,10 @@ def test_a_hook_makes_them_old(project: Path) -> None:
     ],
 )
 def test_words_and_tests_do_not(project: Path, name: str, more: str) -> None:
-    before = kept.code(project)
+    before = fingerprint(project)
     with (project / name).open("a") as file:
         file.write(more)
-    assert kept.code(project) == before
+    assert fingerprint(project) == before
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A benchmark that is the only part of the page, as the report of its boots has it."""
     part = kept.Part("A drive", "bench", "make bench", "a drive", {"sequential/xfs": "in a row"})
     monkeypatch.setattr(kept, "LOAD", [part])
-    monkeypatch.setattr(kept, "code_of", lambda revision: kept.code())
+    monkeypatch.setattr(kept, "code_of", lambda revision: fingerprint())
     monkeypatch.setattr(paths, "BUILD", tmp_path)
     report.write(tmp_path / "bench", made(comparison(10), more={"revisions": ["0123456789ab"], "host_cpu": "a CPU"}))
     return tmp_path / "bench" / "results.json"
@@ -158,7 +160,10 @@ def test_a_benchmark_becomes_figures_of_the_page(bench: Path) -> None:
 
 @pytest.mark.parametrize(
     ("pairs", "form", "said"),
-    [(9, report.FORMAT, "bench has no 10 pairs of sequential/xfs on both cores; run: make bench"), (10, 3, "bench was written by another version")],
+    [
+        (9, report.FORMAT, "bench has no 10 pairs of sequential/xfs on both cores; run: make bench"),
+        (10, 3, "bench was written by another version"),
+    ],
 )
 def test_a_benchmark_that_does_not_suffice_is_refused(bench: Path, pairs: int, form: int, said: str) -> None:
     found = json.loads(bench.read_text()) | {"format": form}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from bench_samples import FOLDER, GUEST
 from rust_writeback.vm import images
-from rust_writeback.bench import histogram, jobs
+from rust_writeback.bench import jobs
 
 from bench import pages  # noqa: E402
 
@@ -62,17 +62,8 @@ def test_a_tree_is_of_new_files_of_all_sizes(program: Path, tmp_path: Path) -> N
     assert [(folder / f"tree.0.{number}").stat().st_size for number in range(300)] == sizes
     assert len(list(folder.iterdir())) == load.files == 300
     assert (outcome.bytes, outcome.ios) == (sum(sizes), sum(-(-size // (64 << 10)) for size in sizes))
-    assert outcome.tool == "load" and outcome.syncs == {}
+    assert outcome.syncs == {}
     assert 0 < outcome.runtime_ms <= outcome.durable_ms + 1
-    assert 0 < outcome.cpu_seconds < 60
-
-
-def test_a_tree_on_a_drive_says_of_how_many_pieces_its_files_are(program: Path, disk: Path, tmp_path: Path) -> None:
-    load = scenario("tree", TREE, tmp_path)
-    (outcome,) = outcomes(load, "buffered", run(program, load, "buffered", disk))
-    if not outcome.extents:
-        pytest.skip("this file system does not tell of extents")
-    assert 300 <= outcome.extents < 300 * 64
 
 
 def test_tables_are_written_synced_and_renamed_beside_readers(program: Path, disk: Path, tmp_path: Path) -> None:
@@ -84,7 +75,7 @@ def test_tables_are_written_synced_and_renamed_beside_readers(program: Path, dis
     assert len(tables) + 2 == load.files
     assert (writers.bytes, writers.ios, len(writers.jobs)) == (6 * (8 << 20), 6 * 8, 3)
     # A sync for each file, which is part of the time until all is durable.
-    assert histogram.count(writers.syncs) == 6
+    assert writers.syncs.total() == 6
     assert writers.durable_ms + 1 >= writers.runtime_ms > 0
     assert (len(readers.jobs), readers.bytes) == (2, readers.ios * 4096)
     assert readers.ios >= 2 * jobs.FEWEST and readers.syncs == {}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rust_writeback import paths
 from rust_writeback.arch import ARM64, X86
 from rust_writeback.bench import micro, overwrite
 from rust_writeback.build import kernel
@@ -171,17 +172,18 @@ def test_the_command_writes_all_then_judges(
         measured.overwrites["4096 order 9 end"] = end
         if core == "rust":
             measured.operations["account_dirtied"] = rust
-        return measured, emulated.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, False, 5.0)
+        return measured, emulated.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, 5.0)
 
     monkeypatch.setattr(micro, "measure", measure)
     monkeypatch.setattr(kernel, "ensure", lambda variant: None)
+    monkeypatch.setattr(paths, "BUILD", tmp_path)
     if words:
         with pytest.raises(Failure, match=words):
-            micro.main(["--report", str(tmp_path)])
+            micro.main([])
     else:
-        assert micro.main(["--report", str(tmp_path)]) == 0
+        assert micro.main([]) == 0
     assert "Rust/C" in capsys.readouterr().out
-    written = json.loads((tmp_path / "micro.json").read_text())
+    written = json.loads((tmp_path / "report" / "micro.json").read_text())
     assert written["figures"]["rust"]["account_dirtied"] == rust
     assert written["overwrite"]["figures"]["c"]["4096 order 9 end"] == end
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rust_writeback import paths
-from rust_writeback.check import conformance, mutants
+from rust_writeback.check import conformance, guest_tests, mutants
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row
 from rust_writeback.check.guest_tests import Counts
 from rust_writeback.errors import Failure
@@ -119,8 +119,8 @@ def test_a_guest_test_that_dies_has_found_nothing() -> None:
 
 
 def test_nothing_is_tried_but_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants.guest_tests, "run_core", lambda core, scripts, *_, **__: Counts(len(scripts)))
-    monkeypatch.setattr(mutants.conformance, "run_rows", lambda *_: pytest.fail("a row was run"))
+    monkeypatch.setattr(guest_tests, "run_core", lambda core, scripts, *_, **__: Counts(len(scripts)))
+    monkeypatch.setattr(conformance, "run_rows", lambda *_: pytest.fail("a row was run"))
     results = mutants.attempt(replace(MUTANT, rows=(), tests=("test_x:rests",)), emulated.Boots())
     assert {name: result.verdict for name, result in results.items()} == {"test_x:rests": KEPT}
 
@@ -151,12 +151,10 @@ def test_a_mutant_may_have_guest_tests_that_there_are(tmp_path: Path) -> None:
     ("old", "new"),
     [
         ('rule = "a kick wakes the flusher"\n', ""),
-        ('replace = ""', "replace = 1"),
         ('find = "wb.wakeup();"', 'find = " "'),
         ('rows = ["no_lost_kick_x"]', ""),
-        ('rows = ["no_lost_kick_x"]', 'tests = ["test_x:rests"]\nverdict = "oops"'),
         ('rows = ["no_lost_kick_x"]', 'rows = ["no_lost_kick_x"]\nverdict = "kept"'),
-        ("[mutants.wakes_nobody]", "[mutant.wakes_nobody]"),
+        ('replace = ""', 'replace = ""\nwith = ""'),
     ],
 )
 def test_what_is_written_down_wrong_is_refused_in_one_line(tmp_path: Path, old: str, new: str) -> None:

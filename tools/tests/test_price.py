@@ -13,6 +13,7 @@ import pytest
 
 from rust_writeback.bench import kept, price
 from rust_writeback.check import price as gate
+from rust_writeback.check.lines import fingerprint
 from rust_writeback.errors import Failure
 
 BUFFERED = price.Cell("ext4", "new", "4k", "fits", "buffered")
@@ -162,7 +163,7 @@ def last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A last run with one cell."""
     path = tmp_path / "price.json"
     name = BUFFERED.name
-    kept = {"code": price.results.code(), "c": {name: {"f": 9, "g": 5}}, "rust": {name: {"f": 4, "h": 1}}}
+    kept = {"code": fingerprint(), "c": {name: {"f": 9, "g": 5}}, "rust": {name: {"f": 4, "h": 1}}}
     path.write_text(json.dumps(kept))
     monkeypatch.setattr(price, "RESULT", path)
     return path
@@ -170,9 +171,9 @@ def last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_two_cells_are_compared(last_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[:1].isdecimal()]
-    assert rows[0] == ["14", "5", "-9", "all"]
-    assert {row[3]: row[2] for row in rows[1:]} == {"f": "-5", "g": "-5", "h": "+1"}
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[-1:].isdecimal()]
+    assert rows[0] == ["all", "14", "5", "-9"]
+    assert {row[0]: row[3] for row in rows[1:]} == {"f": "-5", "g": "-5", "h": "+1"}
 
 
 def test_a_run_of_other_code_is_not_compared(last_run: Path) -> None:

@@ -7,4 +7,4 @@ from rust_writeback.check import promises
 
 
 def test_the_page_is_not_older_than_the_rows() -> None:
-    assert promises.PAGE.read_text() == promises.current(), f"make it anew: {promises.COMMAND}"
+    assert promises.PAGE.read_text() == promises.current(), "make it anew: tools/enter python3 -m rust_writeback.check.promises"

@@ -13,7 +13,7 @@ from statistics import geometric_mean
 from typing import Any
 
 import pytest
-from bench_samples import FOLDER, boot, variant
+from bench_samples import FOLDER, accept, boot
 from rust_writeback.bench import catalogue, full, plots, report, results, stats, summary, table
 
 NAMES = ("sequential", "random-burst", "writers-4", "writers-32")
@@ -37,7 +37,7 @@ def comparison(
         steps = results.plan([load for load in loads if pair == 1 or load.mode != "direct"])
         for name in names:
             speed = (1 + 0.3 * pair) * (rust if name == "rust" else 1) * (1 + 0.01 * (pair % 2) * (name == "rust"))
-            measurements += results.accept(boot(name, steps, speed), steps, pair, variant(name))
+            measurements += accept(boot(name, steps, speed), steps, pair, name)
     return measurements
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from rust_writeback.check import host_tests, kunit, stages
+from rust_writeback.build import kernel
+from rust_writeback.check import conformance, guest_tests, host_tests, kunit, stages
 from rust_writeback.errors import Failure
 from rust_writeback.check.guest_tests import Counts
 from rust_writeback.build.variants import Variant
@@ -63,8 +64,8 @@ def test_a_sanitizer_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, caps
         asked.append(f"{variant.name} {list(names)} {list(cores)}")
         return Counts(3)
 
-    monkeypatch.setattr(stages.kernel, "ensure", ensure)
-    monkeypatch.setattr(stages.guest_tests, "run", run)
+    monkeypatch.setattr(kernel, "ensure", ensure)
+    monkeypatch.setattr(guest_tests, "run", run)
     assert stages.main(["--sanitize", "kasan"]) == 0
     assert asked == ["kasan", "kasan [] ['rust', 'c']"]
     out = capsys.readouterr().out
@@ -82,9 +83,9 @@ def test_another_architecture_has_stages_of_its_own(monkeypatch: pytest.MonkeyPa
 
         return run
 
-    for module, name in ((stages.kunit, "run"), (stages.guest_tests, "run"), (stages.conformance, "short")):
+    for module, name in ((kunit, "run"), (guest_tests, "run"), (conformance, "short")):
         monkeypatch.setattr(module, name, note(name))
-    monkeypatch.setattr(stages.kernel, "ensure", note("kernel"))
+    monkeypatch.setattr(kernel, "ensure", note("kernel"))
     assert stages.main(["--arch", "arm64", "--pages", "64k"]) == 0
     assert asked == ["run-arm64-64k", "kernel-arm64-64k", "run-arm64-64k", "short-arm64-64k"]
 

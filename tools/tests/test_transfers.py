@@ -176,7 +176,7 @@ def test_pages_that_stay_are_refused_of_the_rust_core_only() -> None:
 
 
 RESULT = emulated.VmResult(
-    0, b"", b"", Path("console"), "tcg", ["qemu", "-accel", "tcg,thread=multi"], "10", "rust", "7.3.4", 0, False, 1.0
+    0, b"", b"", Path("console"), "tcg", ["qemu", "-accel", "tcg,thread=multi"], "10", "rust", "7.3.4", 0, 1.0
 )
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
     fake.write_text(FAKE.format(python=sys.executable, plans=str(plans)))
     fake.chmod(0o755)
     anything.write_bytes(b"")
-    monkeypatch.setattr(qemu, "find", lambda arch: str(fake))
+    monkeypatch.setitem(qemu.BOARDS, X86, replace(qemu.BOARDS[X86], program=str(fake)))
     monkeypatch.setattr(qemu, "version", lambda arch=X86: "1")
     monkeypatch.setattr(images, "ensure", lambda whole, arch: None)
     monkeypatch.setattr(images, "init", lambda arch: anything)
@@ -201,7 +202,7 @@ class Guests:
             raise emulated.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
         if end:
             raise emulated.VmFailure(end, "the guest died", Path("/log"))
-        return emulated.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, False, 1.0)
+        return emulated.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, 1.0)
 
     def run(self, scripts: str) -> int:
         """Run them, and note how each ended; how many boots were yielded?"""

@@ -57,8 +57,8 @@ def test_everything_else_is_a_failure(text: str, status: int) -> None:
 Boot = Callable[[Callable[[bytes], None]], emulated.VmResult]
 
 
-def result(status: int = 0, warned: bool = False, complaint: str = "") -> emulated.VmResult:
-    return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, warned, 1.0, complaint)
+def result(status: int = 0, complaint: str = "") -> emulated.VmResult:
+    return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, 1.0, complaint)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_one_boot_for_all(boots: list[Boot]) -> None:
 def test_the_kernel_warned(boots: list[Boot]) -> None:
     def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("a", GOOD, taint=emulated.TAINT_WARN) + section("b", GOOD, taint=emulated.TAINT_WARN))
-        return result(warned=True)
+        return result(complaint="it is tainted by a warning")
 
     boots.append(boot)
     counts = run("a", "b")
@@ -105,7 +105,7 @@ def test_the_kernel_warned(boots: list[Boot]) -> None:
 def test_a_complaint_without_a_taint(boots: list[Boot]) -> None:
     def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
         out(section("a", GOOD))
-        return result(warned=True, complaint="WARNING: suspicious RCU usage")
+        return result(complaint="WARNING: suspicious RCU usage")
 
     boots.append(boot)
     counts = run("a")
@@ -135,8 +135,8 @@ KASAN = variants.sanitizer("kasan")
     [
         (emulated.VmFailure("oops", f"the guest oopsed: {KASAN.report} in lkdtm", Path("/log")), 1),
         (emulated.VmFailure("hang", "the guest hung", Path("/log")), 0),
-        (result(warned=True, complaint=f"{KASAN.report} in lkdtm"), 1),
-        (result(warned=True, complaint="WARNING: something else"), 0),
+        (result(complaint=f"{KASAN.report} in lkdtm"), 1),
+        (result(complaint="WARNING: something else"), 0),
         (result(), 0),
     ],
 )

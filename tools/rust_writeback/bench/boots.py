@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import time
@@ -14,13 +13,13 @@ from typing import Any, ClassVar
 
 from .. import paths
 from ..build import kernel
+from ..check import lines
 from ..errors import Failure
 from ..progress import Bar
 from ..vm import emulated
 from ..vm.options import amount
-from . import jobs, report, results
+from . import report, results
 from .catalogue import Load, NFS
-from .contenders import Variant
 from .drives import Drive
 
 BOOT_SECONDS, STEP_SECONDS = 12.0, 1.5
@@ -74,7 +73,7 @@ class Machine:
         drive, mem = boot.drive, amount(boot.mem) + self.held(boot.drive)
         nvme = None if drive.in_memory else emulated.NvmeOptions(size=self.size, bps=drive.bps, iops=drive.iops)
         return emulated.VmOptions(
-            core=boot.variant.core, smp=self.cpus, mem=f"{mem >> 20}M", nvme=nvme, share=DRIVER, flush_us=FLUSH_US
+            core=boot.variant, smp=self.cpus, mem=f"{mem >> 20}M", nvme=nvme, share=DRIVER, flush_us=FLUSH_US
         )
 
     def plan(self, boot: Boot) -> dict[str, Any]:
@@ -148,7 +147,7 @@ class Boot:
     """A boot's output, however far it came."""
 
     pair: int
-    variant: Variant
+    variant: str
     steps: list[results.Step]
     output: bytes = b""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -175,19 +174,19 @@ class Boot:
         """As its raw file is called."""
         rig = f"{self.place}-{self.drive.name}-{self.mem}"
         rig = rig if len(self.steps) != 1 else "-".join((*self.steps[0].key, rig))
-        return f"{self.pair}-{rig}-{self.variant.name}" + (f"-{self.part}" if self.part else "")
+        return f"{self.pair}-{rig}-{self.variant}" + (f"-{self.part}" if self.part else "")
 
     @property
     def title(self) -> str:
         """As a sentence calls it."""
-        return f"boot of {self.variant.name}, pair {self.pair}"
+        return f"boot of {self.variant}, pair {self.pair}"
 
     def known(self) -> dict[str, Any]:
         """What a report tells of it."""
         lines = results.read_lines(self.output)
         return {
             "pair": self.pair,
-            "variant": self.variant.name,
+            "variant": self.variant,
             "place": self.place,
             **self.facts,
             "guest": next((line for line in lines if line.get("kind") == "guest"), {}),
@@ -218,8 +217,8 @@ class Stream:
 
 def check(boot: Boot, stream: Stream, core: str, status: int, stderr: bytes, console: str) -> None:
     """A boot that ended well has the right core, and a driver that said why if it was not content."""
-    if core != boot.variant.core:
-        raise Failure(f"the kernel ran the {core} core instead of {boot.variant.core}; the run is not reported")
+    if core != boot.variant:
+        raise Failure(f"the kernel ran the {core} core instead of {boot.variant}; the run is not reported")
     if status and b'"kind": "refused"' not in stream.data:
         said = stderr.decode(errors="replace").strip().splitlines()
         raise Failure(f"the guest's driver ended with status {status}: {said[-1] if said else console}")
@@ -238,6 +237,12 @@ def run(machine: Machine, boot: Boot, bar: Bar) -> None:
 def made() -> dict[str, Any]:
     """When figures were made, and by what; they keep it when they are told later."""
     return {"date": now(), "revision": revision()}
+
+
+def setup(command: str, result: emulated.VmResult) -> dict[str, str]:
+    """What is to be known of counted figures: how, when, of what and in which machine."""
+    machine = {"kernel": result.kernel, "qemu": result.qemu_version, "accelerator": result.accel}
+    return {"command": command, **made(), "code": lines.fingerprint(), **machine}
 
 
 def now() -> str:
@@ -275,17 +280,8 @@ def describe_loads(loads: Sequence[Load]) -> dict[str, Any]:
     scenarios = {load.scenario.name: load for load in loads}
     return {
         "places": ", ".join(dict.fromkeys(load.place for load in loads)),
-        "modes": jobs.MODES,
         "scenarios": [
-            {
-                "name": name,
-                "title": load.scenario.title,
-                "jobs": load.scenario.jobs,
-                "bytes_written": load.scenario.written,
-                "bytes_of_files": load.scenario.footprint,
-                "text": load.scenario.text,
-            }
-            for name, load in scenarios.items()
+            {"name": name, "title": load.scenario.title, "text": load.scenario.text} for name, load in scenarios.items()
         ],
     }
 
@@ -296,26 +292,18 @@ def describe(machine: Machine, fio: str, boots: Sequence[dict[str, Any]], loads:
     if len({boot["accelerator"] for boot in begun if "accelerator" in boot}) > 1:
         raise Failure("the boots had different accelerators; the run is not reported")
     first = next((boot for boot in begun if "accelerator" in boot), begun[0])
-    memory = sorted({boot["guest"]["memory"] for boot in begun})
     return {
         "date": now(),
         "revisions": list(dict.fromkeys(boot["revision"] for boot in boots if "revision" in boot)) or [revision()],
         "pairs": max(boot["pair"] for boot in boots),
         "variants": list(dict.fromkeys(boot["variant"] for boot in boots)),
         "kernel": first["guest"]["kernel"],
-        "kernel_command_lines": {boot["variant"]: boot["guest"]["cmdline"] for boot in begun},
         "fio": fio,
         "qemu": first.get("qemu_version", "unknown"),
-        "qemu_deaths": sum(boot.get("qemu_deaths", 0) for boot in boots),
         "accelerator": first.get("accelerator", "unknown"),
         "cpus": first["guest"]["cpus"],
         "memory": ", ".join(dict.fromkeys(load.mem for load in loads)),
-        "memory_seen_by_the_guests_bytes": memory,
         "drives": ", ".join(dict.fromkeys(str(load.drive) for load in loads)),
-        "sampling_interval_seconds": machine.interval,
         "host_cpu": host_cpu(),
-        "host_cpus": os.cpu_count(),
-        "host_kernel": platform.release(),
-        "host_load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
         **describe_loads(loads),
     }

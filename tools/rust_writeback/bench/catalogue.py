@@ -48,8 +48,6 @@ class Entry:
     """the share of the memory that a task beside the load keeps using"""
     sysctls: dict[str, int] = field(default_factory=dict, hash=False)
     """settings of /proc/sys for as long as the load runs"""
-    only_appends: bool = False
-    """it has no reason to read from the drive what it has written"""
 
 
 CATALOGUE = (
@@ -59,8 +57,8 @@ CATALOGUE = (
     Entry("small-4k"),
     Entry("small-64k"),
     # Records that are no whole blocks cannot be written directly.
-    Entry("append", COMPARED, only_appends=True),
-    Entry("append-paced-burst", COMPARED, only_appends=True),
+    Entry("append", COMPARED),
+    Entry("append-paced-burst", COMPARED),
     Entry("paced"),
     Entry("tree"),
     Entry("temp-burst"),

@@ -29,7 +29,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="bench", description=__doc__, allow_abbrev=False)
     profiles = ", ".join(drives.PROFILES)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
-    parser.add_argument("--variants", default="c,rust", help="cores, the base of the ratios first (default: %(default)s)")
     parser.add_argument("--pairs", type=int, default=10, help="boots of each variant (default: %(default)s)")
     parser.add_argument("--drive", help=f"all loads on this drive: {profiles}, or limits like bps=1G,iops=600")
     parser.add_argument("--mem", help="memory of the guest (default: as each load says)")
@@ -66,7 +65,7 @@ class Bench:
 
     vm: boots.Machine
     loads: list[catalogue.Load]
-    compared: list[contenders.Variant]
+    compared: Sequence[str]
     pairs: int
     done: list[boots.Boot] = field(default_factory=list)
     measurements: list[results.Measurement] = field(default_factory=list)
@@ -138,26 +137,24 @@ class Bench:
         measured = {(m.scenario.partition(": ")[0], m.place, m.mode) for m in self.measurements}
         missing = [load.name for load in self.loads if (load.scenario.name, load.place, load.mode) not in measured]
         notes = [f"Nothing could be measured of {', '.join(missing)}."] if missing else []
-        notes += [*results.needless_reads(self.measurements, self.loads), *boots.told_deaths(known)]
-        return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
+        return notes + boots.told_deaths(known) + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
 
 def plan(options: argparse.Namespace) -> Bench:
     """What the command line asks for."""
-    compared = contenders.parse(options.variants)
     vm = native.Native() if options.native else boots.Machine()
     if options.cpus:
         vm = replace(vm, cpus=options.cpus)
     loads = vm.select(catalogue.matrix(options.only), options.drive)
     if options.mem:
         loads = [replace(load, mem=options.mem) for load in loads]
-    return Bench(vm, loads, compared, options.pairs)
+    return Bench(vm, loads, contenders.CORES, options.pairs)
 
 
 def announce(bench: Bench) -> None:
     """What will run, and how long it will take."""
     minutes = round(bench.pairs * bench.seconds() / 60)
-    names = ", ".join(contenders.title(variant.name) for variant in bench.compared)
+    names = ", ".join(contenders.title(variant) for variant in bench.compared)
     what = f"{table.many('load', len(bench.loads))} on {names}: {table.many('pair', bench.pairs)} of boots"
     print(f"{what}, about {table.many('minute', max(1, minutes))}", file=sys.stderr, flush=True)
 
@@ -178,7 +175,7 @@ def main(arguments: list[str]) -> int:
 
 def carry_out(bench: Bench, folder: Path, command: str) -> int:
     """Build, measure what was not measured yet, and report; a benchmark that is finished begins anew next time."""
-    fio = jobs.require_uncached()
+    fio = jobs.version()
     bench.vm.ensure()
     begin = time.monotonic()
     with steps.only_one("bench"):

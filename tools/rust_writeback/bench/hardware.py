@@ -132,7 +132,7 @@ class Hardware:
 
     where: Target
     loads: list[catalogue.Load]
-    variant: contenders.Variant
+    variant: str
     """the kernel that runs; another one takes a boot"""
     pairs: int
     factor: int
@@ -222,7 +222,6 @@ class Hardware:
             "pairs": max(one.pair for one in self.rounds),
             "variants": list(dict.fromkeys(m.variant for m in self.shown())),
             "kernel": known["kernel"],
-            "kernel_command_line": known["cmdline"],
             "core": contenders.title(known["core"]),
             "fio": fio,
             "accelerator": "real hardware",
@@ -231,9 +230,7 @@ class Hardware:
             "target": self.where.name,
             "drive": target.drive(self.where),
             "size_factor": self.factor,
-            "sampling_interval_seconds": INTERVAL,
             "host_cpu": boots.host_cpu(),
-            "host_load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
             **boots.describe_loads(self.loads),
         }
 
@@ -247,7 +244,7 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
     # A server gets a network of its own: it ends with it, however that is, and meets no client from outside.
     network = ["unshare", "--net"] if plan["file_system"] == catalogue.NFS else []
     command = [*network, "python3", "-B", "-m", "bench", results.to_text(plan)]
-    images.ensure_load()
+    images.ensure_program(images.LOAD_SOURCE, images.LOAD)
     environment = {**os.environ, "PATH": f"{images.LOAD.parent}:{os.environ['PATH']}"}
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
@@ -294,7 +291,7 @@ def main(arguments: list[str]) -> int:
     where = target.find(bool(options.destructive))
     if options.place:
         where = target.served(where)
-    variant = contenders.Variant(target.active_core() or contenders.KERNEL)
+    variant = target.active_core() or contenders.KERNEL
     loads, left_out = loads_of(where, options.only, options.size)
     bench = Hardware(where, loads, variant, options.pairs, options.size, left_out)
     if options.dry_run:
@@ -302,7 +299,7 @@ def main(arguments: list[str]) -> int:
         for line in (f"{load.name}: {load.scenario.title}, {load.moved / 1e6:.0f} MB" for load in loads):
             print(line)
         return 0
-    fio = jobs.require_uncached()
+    fio = jobs.version()
     where.check(any(section.uncached(load.mode) for load in loads for section in load.scenario.sections))
     where.check_room(results.plan(loads))
     announce(bench, where.rate())
@@ -328,7 +325,7 @@ def command(bench: Hardware, arguments: Sequence[str]) -> str:
 
 def fingerprint(bench: Hardware) -> str:
     """What two rounds must have in common to be of one benchmark."""
-    about = repr((bench.where, bench.variant.name, bench.pairs))
+    about = repr((bench.where, bench.variant, bench.pairs))
     return steps.digest(about, " ".join(os.uname()), platform.node(), *map(repr, bench.loads), *journal.driver())
 
 

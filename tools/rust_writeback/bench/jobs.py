@@ -11,17 +11,17 @@ from __future__ import annotations
 import configparser
 import errno
 import json
-import math
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import paths
 from ..errors import Failure
-from . import histogram
+from ..vm.options import amount
 
 FOLDER = paths.TOOLS / "loads"
 
@@ -37,8 +37,6 @@ LARGE = "large.data"
 
 READER = "reader."
 """What the files are called that our program's readers expect, with a number."""
-
-UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 ERRORS = {
     errno.ENOSPC: "the device is full; give the load a larger one",
@@ -181,7 +179,6 @@ class Scenario:
 class Outcome:
     """What one section did: all its jobs together."""
 
-    tool: str
     bytes: int
     ios: int
     start_ms: float
@@ -190,12 +187,10 @@ class Outcome:
     """from the first request of all jobs until all that they wrote was on the drive; of reads until the last had come"""
     runtime_ms: int
     """from the first request of a job until its last one had returned, of the slowest job"""
-    latency: histogram.Histogram
+    latency: Counter[int]
     """of a request, from its preparation on: a buffered write is mostly done while it is submitted"""
-    syncs: histogram.Histogram
+    syncs: Counter[int]
     """of those fsync() that the load does along its way"""
-    extents: int | None
-    """of all files, where they were counted"""
     jobs: list[dict[str, Any]]
 
     @property
@@ -208,26 +203,10 @@ class Outcome:
         """The same until it was handed over to the kernel."""
         return self.bytes / 1e3 / self.runtime_ms
 
-    @property
-    def cpu_seconds(self) -> float:
-        """The CPU time of the jobs, user and system."""
-        percent = [(job["runtime_ms"], job["user_cpu_percent"] + job["system_cpu_percent"]) for job in self.jobs]
-        return math.fsum(runtime * share / 1e5 for runtime, share in percent)
-
-
-def size(text: str) -> int:
-    """A size as the job files write it: 4k, 1m, 208m."""
-    digits = text.strip().lower().rstrip("kmg")
-    unit = text.strip().lower()[len(digits) :]
-    if not digits.isdigit() or unit not in UNITS:
-        raise ValueError(f"{text} is not a size")
-    return int(digits) * UNITS[unit]
-
-
 def scaled(text: str, factor: int) -> str:
     """The text of a job file with so many times as much to do; what says how much does so by its name."""
-    amount = re.compile(r"^((?:io_)?size|number_ios|files)=(\d+)(?=[kmg]?$)", re.MULTILINE)
-    return amount.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", text)
+    promised = re.compile(r"^((?:io_)?size|number_ios|files)=(\d+)(?=[kmg]?$)", re.MULTILINE)
+    return promised.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", text)
 
 
 def find(name: str, folder: Path = FOLDER) -> Path:
@@ -259,15 +238,15 @@ def read(path: Path, factor: int = 1) -> Scenario:
 
 def _section(job: configparser.SectionProxy) -> Section:
     smallest, _, block = job.get("bsrange", "").partition("-")
-    sizes = size(smallest or job["bs"]), size(block or job["bs"])
-    total = size(job.get("io_size", job["size"]))
+    sizes = amount(smallest or job["bs"]), amount(block or job["bs"])
+    total = amount(job.get("io_size", job["size"]))
     if "number_ios" not in job and total % sizes[1]:
         raise ValueError("its size is not a multiple of its block")
     if job["rw"].partition(":")[0] not in ("read", "randread", "write", "randwrite"):
         raise ValueError("a section either reads or writes")
     jobs = job.getint("numjobs", 1)
     endless = job.getboolean("time_based", False) or "loops" in job
-    rate = size(job["rate"]) if "rate" in job else job.getint("rate_iops", 0) * sum(sizes) // 2
+    rate = amount(job["rate"]) if "rate" in job else job.getint("rate_iops", 0) * sum(sizes) // 2
     return Section(
         name=job.name,
         title=job["description"],
@@ -276,7 +255,7 @@ def _section(job: configparser.SectionProxy) -> Section:
         ios_per_job=None if endless else job.getint("number_ios", total // sizes[1]),
         smallest=sizes[0],
         block=sizes[1],
-        file_bytes=size(job["size"]),
+        file_bytes=amount(job["size"]),
         files=jobs if "filename_format" in job else 1,
         filename=job.get("filename", job.get("filename_format", "")),
         overwrites=job.getboolean("overwrite", False),
@@ -297,9 +276,9 @@ def file_sizes(files: int, smallest: int, largest: int) -> list[int]:
 
 def _our_section(job: configparser.SectionProxy) -> Section:
     """A section of the program's, which either makes files or reads what is there."""
-    jobs, block, reads = job.getint("numjobs", 1), size(job["bs"]), "read" in job["rw"]
+    jobs, block, reads = job.getint("numjobs", 1), amount(job["bs"]), "read" in job["rw"]
     files = job.getint("files", 1)
-    spread = [size(job[name if name in job else "file_size"]) for name in ("smallest", "largest")]
+    spread = [amount(job[name if name in job else "file_size"]) for name in ("smallest", "largest")]
     sizes = file_sizes(files, *spread)
     return Section(
         name=job.name,
@@ -325,34 +304,18 @@ def _program(name: str, parts: Sequence[configparser.SectionProxy]) -> tuple[str
     first, last = parts[0], parts[-1]
     words: list[Any] = ["load", name, "${BENCH_DIRECTORY}"]
     if name == "tree":
-        words += [first["files"], size(first["smallest"]), size(first["largest"]), size(first["bs"])]
+        words += [first["files"], amount(first["smallest"]), amount(first["largest"]), amount(first["bs"])]
     elif name == "compaction":
-        words += [first["numjobs"], first["files"], size(first["file_size"]), size(first["bs"])]
-        words += [last["numjobs"], size(last["bs"])]
+        words += [first["numjobs"], first["files"], amount(first["file_size"]), amount(first["bs"])]
+        words += [last["numjobs"], amount(last["bs"])]
     else:
         raise ValueError(f"load.c knows no {name}")
     return tuple(map(str, [*words, "${MODE}"]))
 
 
-def require_uncached(fio: str = "fio") -> str:
-    """The version of fio, which must know the option that this is all about."""
-    try:
-        version = subprocess.run([fio, "--version"], check=True, capture_output=True, text=True).stdout.strip()
-        known = subprocess.run([fio, "--enghelp=io_uring,uncached"], capture_output=True).returncode == 0
-    except (OSError, subprocess.CalledProcessError):
-        raise Failure("fio does not run; the build root lacks it: remove the build root and run again") from None
-    if not known or release(version) < (3, 39):
-        raise Failure(f"fio lacks uncached=1: needs 3.39, this is {version}; take a newer fio into the build root")
-    return version
-
-
-def release(version: str) -> tuple[int, int]:
-    """fio-3.39-12-gabcdef -> (3, 39); what cannot be read is older than all."""
-    parts = version.removeprefix("fio-").split("-")[0].split(".")
-    try:
-        return int(parts[0]), int(parts[1])
-    except (IndexError, ValueError):
-        return (0, 0)
+def version() -> str:
+    """Of fio. It has uncached=1 since 3.39."""
+    return subprocess.run(["fio", "--version"], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def parse(
@@ -390,8 +353,7 @@ def parse(
         outcome = _outcome(section, own_mode or mode, of_section, durable_at, refuse)
         if late > max(SOON_MS, LATE * outcome.durable_ms):
             raise refuse(f"the sync began {late:.0f} ms after the last write, of {outcome.durable_ms:.0f} in all")
-        told = document.get("fio version", "unknown")
-        outcomes.append(replace(outcome, tool=told, extents=document.get("extents")))
+        outcomes.append(outcome)
     return outcomes
 
 
@@ -410,8 +372,8 @@ def _outcome(
             raise refuse(f"a job {done} {ios} times of {section.ios_per_job}")
         if job.pop("mode") != section.mode(mode):
             raise refuse("fio ran in another mode")
-    latency = histogram.merge(job.pop("latency") for job in found)
-    if histogram.count(latency) != sum(job["ios"] for job in found):
+    latency = sum((job.pop("latency") for job in found), Counter[int]())
+    if latency.total() != sum(job["ios"] for job in found):
         raise refuse("the latency histogram lacks requests")
     runtime = max(job["runtime_ms"] for job in found)
     durable = max(job.pop("durable_ms") or 0.0 for job in found)
@@ -423,17 +385,20 @@ def _outcome(
     if not runtime or durable < runtime - CLOCKS_MS:
         raise refuse("fio measured no time")
     return Outcome(
-        tool="",
         bytes=sum(job["bytes"] for job in found),
         ios=sum(job["ios"] for job in found),
         start_ms=start,
         durable_ms=durable,
         runtime_ms=runtime,
         latency=latency,
-        syncs=histogram.merge(job.pop("syncs") for job in found),
-        extents=None,
+        syncs=sum((job.pop("syncs") for job in found), Counter[int]()),
         jobs=found,
     )
+
+
+def _bins(bins: Mapping[str, int]) -> Counter[int]:
+    """Nanoseconds -> how many requests took that long, by fio's bins, which are 1.6 % wide."""
+    return Counter({int(key): count for key, count in bins.items() if count})
 
 
 def _job(job: Mapping[str, Any], common: Mapping[str, str], reads: bool) -> dict[str, Any]:
@@ -451,6 +416,6 @@ def _job(job: Mapping[str, Any], common: Mapping[str, str], reads: bool) -> dict
         "durable_ms": job.get("durable"),
         "user_cpu_percent": job["usr_cpu"],
         "system_cpu_percent": job["sys_cpu"],
-        "latency": histogram.from_bins(traffic["lat_ns"].get("bins", {})),
-        "syncs": histogram.from_bins(job.get("sync", {}).get("lat_ns", {}).get("bins", {})),
+        "latency": _bins(traffic["lat_ns"].get("bins", {})),
+        "syncs": _bins(job.get("sync", {}).get("lat_ns", {}).get("bins", {})),
     }

@@ -17,12 +17,11 @@ from pathlib import Path
 from .. import steps
 from . import boots
 from .catalogue import Load
-from .contenders import Variant
 
 
-def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[Variant], pairs: int) -> str:
+def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[str], pairs: int) -> str:
     """What two boots must have in common to be of one benchmark."""
-    about = repr((machine, [variant.name for variant in compared], pairs))
+    about = repr((machine, list(compared), pairs))
     return steps.digest(about, *map(repr, loads), machine.image, *driver())
 
 

@@ -14,8 +14,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -25,8 +24,10 @@ from .. import paths
 from ..check import lines
 from ..errors import Failure, Parser
 from ..steps import write_whole
+from ..tables import markdown
 from . import micro, overwrite, plots, price_page, report, summary
 from .catalogue import SCALE
+from .contenders import CORE_NAMES
 from .micro import CORES
 from .stats import Ratio
 from .summary import DONTCACHE
@@ -90,19 +91,6 @@ LOAD = (
 )
 
 
-def code(project: Path = paths.PROJECT) -> str:
-    """A fingerprint of the kernel code: comments, empty lines, tests and documentation change nothing."""
-    digest = hashlib.sha256()
-    overlay = tomllib.loads((project / "tools" / "overlay.toml").read_text())
-    for name in sorted(overlay):
-        if not re.search(lines.NOT_COUNTED, name):
-            digest.update(f"{name}\n{lines.code(project / name)}\n".encode())
-    for patch in sorted(project.glob("*/wiring.patch")):
-        added = (line for line in patch.read_text().splitlines() if line.startswith(("+", "-")) and line[1:].strip())
-        digest.update("\n".join(added).encode())
-    return digest.hexdigest()[:12]
-
-
 def _git(*arguments: str) -> bytes:
     command = ["git", "-c", f"safe.directory={paths.PROJECT}", "-C", str(paths.PROJECT), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout
@@ -117,7 +105,7 @@ def code_of(revision: str) -> str:
             raise Failure(f"there is no revision {revision}; measure again") from None
         with tarfile.open(fileobj=BytesIO(archive)) as tar:
             tar.extractall(folder, filter="data")
-        return code(Path(folder))
+        return lines.fingerprint(Path(folder))
 
 
 def measured(path: Path, command: str) -> dict[str, Any]:
@@ -131,23 +119,19 @@ def measured(path: Path, command: str) -> dict[str, Any]:
         raise Failure(f"{path.parent.name} has no result of one revision; run: {command}") from None
     if not re.fullmatch("[0-9a-f]{12}", revision):
         raise Failure(f"{path.parent.name} was measured with uncommitted changes; commit, then run: {command}")
-    if code_of(revision) != code():
+    if code_of(revision) != lines.fingerprint():
         raise Failure(f"{path.parent.name} is of {revision}, and the code has changed since; run: {command}")
     return found
 
 
 def made_by(setup: Document, command: str) -> Document:
     """A page's setup: when, with what and of which code it was measured."""
-    return {"command": command, "date": setup["date"].partition(" ")[0], "revision": setup["revision"], "code": code()}
+    date = setup["date"].partition(" ")[0]
+    return {"command": command, "date": date, "revision": setup["revision"], "code": lines.fingerprint()}
 
 
 def _obtained(setup: Document) -> str:
     return f"`{setup['command']}`, {setup['date']}, revision {setup['revision']}, code {setup['code']}"
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    ruler = ["---"] * left + ["---:"] * (len(header) - left)
-    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ruler, *rows))
 
 
 def _ratios(found: Document, load: str) -> dict[str, dict[str, list[float]]]:
@@ -218,7 +202,7 @@ def micro_page(found: Document) -> str:
             [text, *(f"{values[core][name]:.0f}" for core in CORES), f"{found['ratios'][name]:.2f}"]
             for name, text in names.items()
         ]
-        return _markdown((what, "C", "Rust", "Rust/C"), rows, 1)
+        return markdown((what, "C", "Rust", "Rust/C"), rows, 1)
 
     overwrites, rounds, files = found["overwrite"], found["rounds"], found["files"]
     writes = []
@@ -244,7 +228,7 @@ def micro_page(found: Document) -> str:
         "## Dropping a folio whose writeback ends",
         beside(micro.DROPS, "folio"),
         "## The flusher",
-        _markdown(
+        markdown(
             ("a round for one page, beside dirty inodes of others", "C", "Rust"),
             [[dirty, *(f"{rounds[core][dirty]:.0f}" for core in CORES)] for dirty in micro.ROUNDS],
             1,
@@ -255,7 +239,7 @@ def micro_page(found: Document) -> str:
         f" {many / few:.1f} times as much (limit {micro.FILES_LIMIT:.0f}).",
         "## Small writes into large folios",
         "Instructions of `pwrite` into a cached folio of 2 MiB on ext4, whose buffers are all up to date:",
-        _markdown(("blocks", "size", "where in the folio", "C", "Rust", "Rust/C"), writes, 3),
+        markdown(("blocks", "size", "where in the folio", "C", "Rust", "Rust/C"), writes, 3),
         f"Rust/C is at most {most:.3f} in all {len(overwrites['ratios'])} rows, which include write, writev and"
         f" io_uring, and folios of all sizes. The worst place in a folio costs {worst['rust']:.2f} times as much as the"
         f" start, with C {worst['c']:.0f} times.",
@@ -276,31 +260,31 @@ def collect_conformance() -> Document:
 def conformance_page(document: Document) -> str:
     """conformance.md: which promises each core kept, and where."""
     setup, rows = document["setup"], document["rows"]
+    cores = {core: name for core, name in CORE_NAMES.items() if core in rows[0]["results"]}
     cells = [
         [row["promise"], f"`{row['name']}`"]
-        + [cell for core in CORES for cell in _verdict(row["results"][core])]
+        + [cell for core in cores for cell in _verdict(row["results"][core])]
         for row in rows
     ]
-    kept = {core: sum(row["results"][core]["verdict"] == "kept" for row in rows) for core in CORES}
+    kept = (f"{name} keeps {sum(row['results'][core]['verdict'] == 'kept' for row in rows)}" for core, name in cores.items())
     parts = [
         "# Conformance results, C beside Rust",
-        f"{_obtained(setup)}: Linux {setup['kernel']}, {setup['accelerator']}. C keeps {kept['c']}"
-        f" of {len(rows)} rows, Rust {kept['rust']}. [The promises](../guest/conformance/README.md) say what each row"
-        " tries.",
-        _markdown(("promise", "row", "C", "figures of C", "Rust", "figures of Rust"), cells, 6),
+        f"{_obtained(setup)}: Linux {setup['kernel']}, {setup['accelerator']}. Of {len(rows)} rows {', '.join(kept)}."
+        " [The promises](../guest/conformance/README.md) say what each row tries.",
+        markdown(("promise", "row", *(text for name in cores.values() for text in (name, f"figures of {name}"))), cells, 6),
         "## Results by place",
         "A place is kept if no page is cached one second after fsync, the counter is exact, and the data is right after"
         " a mount. The drive is an emulated NVMe drive, and the guest has four CPUs:",
-        _markdown(("place", "C", "Rust"), where(rows), 3),
+        markdown(("place", *cores.values()), where(rows, list(cores)), 3),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def where(rows: list[dict[str, Any]]) -> list[list[str]]:
+def where(rows: list[dict[str, Any]], cores: list[str]) -> list[list[str]]:
     """The places where the rows were tried, and what was wrong there on each core."""
     found: list[list[str]] = []
     for row in rows:
-        told = [row["results"][core].get("each", {}) for core in CORES]
+        told = [row["results"][core].get("each", {}) for core in cores]
         for place in told[-1]:
             found.append([place, *(of_core.get(place, "not run") or "kept" for of_core in told)])
     return found
@@ -308,8 +292,7 @@ def where(rows: list[dict[str, Any]]) -> list[list[str]]:
 
 def _verdict(result: dict[str, Any]) -> list[str]:
     # A console stays where the row was tried.
-    figures = result["figures"].partition("; the console is in ")[0]
-    return [result["verdict"], figures.replace("|", r"\|")]
+    return [result["verdict"], result["figures"].partition("; the console is in ")[0]]
 
 
 COLLECTED: dict[str, Callable[[], Document]] = {
@@ -357,7 +340,7 @@ def readme_part(document: Document) -> str:
     columns = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE), ("c", TAIL), ("rust", TAIL))
     rows = [[load["load"], load["machine"], *(cell(load, *column) for column in columns)] for load in loads(document)]
     said = f"Divided by buffered writes, with 95 % intervals, revision {revisions} (-: not run, or too few requests):"
-    return f"{said}\n\n{_markdown(header, rows, 2)}\n"
+    return f"{said}\n\n{markdown(header, rows, 2)}\n"
 
 
 def with_parts(readme: str, load: Document, price: Document) -> str:
@@ -397,7 +380,7 @@ revision they are of: they take an hour or more, and differ more from run to run
 
 def stale(project: Path = paths.PROJECT) -> list[str]:
     """What is not of the code that is here, or does not follow from the committed figures."""
-    now = code(project)
+    now = lines.fingerprint(project)
     wrong = [
         f"{RESULTS}/{name}.json is of the code {said}, and here is {now}; run: make {name}, then make results ARGS={name}"
         for name in COUNTED

@@ -9,15 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from .. import arch, paths
 from ..arch import ARM64, X86
@@ -25,6 +18,7 @@ from ..build import kernel
 from ..build.variants import MEASURED, Variant, of_arch
 from ..errors import Failure, Parser
 from ..steps import write_whole
+from ..tables import show
 from ..vm import emulated, machine
 from . import boots, overwrite
 
@@ -183,37 +177,6 @@ def measure(core: str, variant: Variant = MEASURED) -> tuple[Measured, emulated.
     return parse(result.stdout, core), result
 
 
-def show(
-    console: Console,
-    title: str,
-    names: Mapping[str, str],
-    figures: Mapping[str, Mapping[str, float]],
-    dearer: Mapping[str, float],
-) -> None:
-    """Print the table of some figures."""
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    table.add_column("")
-    for title in ("C", "Rust", "Rust/C"):
-        table.add_column(title, justify="right")
-    for name, text in names.items():
-        ratio = ratios(figures)[name]
-        over = "bold red" if ratio > dearer.get(name, LIMIT) else None
-        values = [f"{figures[core][name]:.0f}" for core in CORES]
-        table.add_row(text, *values, f"{ratio:.3f}", style=over)
-    console.print(table)
-
-
-def show_rounds(console: Console, rounds: Mapping[str, Mapping[str, float]]) -> None:
-    """Print what a round for one page costs beside others."""
-    title = "Instructions of the flusher for one page, beside dirty inodes of others"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for title in ("beside", *CORES):
-        table.add_column(title, justify="right")
-    for dirty in ROUNDS:
-        table.add_row(dirty, *(f"{rounds[core][dirty]:.0f}" for core in CORES))
-    console.print(table)
-
-
 def judge(
     operations: Mapping[str, Mapping[str, float]],
     overwrites: Mapping[str, overwrite.Figures],
@@ -258,8 +221,9 @@ def judge(
 
 def main(arguments: list[str]) -> int:
     """Measure both cores, print, write build/report/micro.json, or that of another architecture, judge."""
+    from . import kept  # which needs what is counted here
+
     parser = Parser(prog="micro", description=__doc__)
-    parser.add_argument("--report", type=Path, default=paths.BUILD / "report", help="where micro.json goes")
     parser.add_argument("--arch", help=f"on an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
     options = parser.parse_args(arguments)
     variant = of_arch(*arch.chosen(options.arch, None))
@@ -267,30 +231,16 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     kernel.ensure(variant)
     measured: dict[str, Measured] = {}
-    date = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    setup: dict[str, Any] = {"date": date, "revision": boots.revision()}
     for core in CORES:
         print(f"{core} core under icount ...", file=sys.stderr, flush=True)
         measured[core], result = measure(core, variant)
-        setup |= {"kernel": result.kernel, "qemu": result.qemu_version, "accelerator": result.accel}
-        setup[f"qemu_command_{core}"] = result.qemu_command
     figures = {core: measured[core].operations for core in CORES}
     overwrites = {core: measured[core].overwrites for core in CORES}
-    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
-    show(console, "Instructions per operation", OPERATIONS, figures, dearer)
-    show(console, "Task switches for 1000 bios, 20 us apart", SWITCHES, figures, dearer)
-    show(console, "Instructions to drop a folio whose writeback ends", DROPS, figures, dearer)
-    overwrite.show(console, overwrites)
     rounds = {core: measured[core].rounds for core in CORES}
-    show_rounds(console, rounds)
-    look = measured["rust"].look or 0
-    console.print(f"Instructions of a round that looks at all it may and writes nothing: {look:.0f}\n")
-    document = {"format": 1, "unit": "instructions per operation", "setup": setup, "figures": figures}
-    document |= {"ratios": ratios(figures), "overwrite": overwrite.document(overwrites), "rounds": rounds}
-    files = measured["rust"].files
-    told = ", ".join(f"{cost / 1e6:.1f} million for {count}" for count, cost in files.items())
-    console.print(f"Instructions of the flusher for files of a page that are all dirty when their round begins: {told}\n")
-    document |= {"look": look, "files": files}
-    write_whole(options.report / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
+    look, files = measured["rust"].look or 0, measured["rust"].files
+    document = {"setup": boots.setup(f"make micro ARCH={options.arch}" if options.arch else "make micro", result), "figures": figures, "ratios": ratios(figures)}
+    document |= {"overwrite": overwrite.document(overwrites), "rounds": rounds, "look": look, "files": files}
+    write_whole(paths.BUILD / "report" / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
+    show(kept.micro_page(document))
     judge(figures, overwrites, rounds["rust"], look, files, dearer)
     return 0

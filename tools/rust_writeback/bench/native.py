@@ -6,9 +6,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
+from ..build import kernel
+from ..build.variants import NATIVE
 from ..errors import Failure
 from ..vm import images, native
 from ..vm.options import amount
@@ -62,7 +63,7 @@ class Native(boots.Machine):
         """Boot, and run all steps; what is known of it afterwards."""
         begin = time.monotonic()
         mem = amount(boot.mem) + self.held(boot.drive)
-        options = native.Options(core=boot.variant.core, mem=f"{mem >> 20}M", cpus=self.cpus)
+        options = native.Options(core=boot.variant, mem=f"{mem >> 20}M", cpus=self.cpus)
         result = native.run(options, self.command(self.plan(boot)), stdout=stream)
         boots.check(boot, stream, result.core, result.status, result.stderr, str(result.console))
         return {
@@ -75,13 +76,10 @@ class Native(boots.Machine):
 
     def ensure(self) -> None:
         """Build what is booted."""
-        native.ensure()
-        images.ensure_load()
+        kernel.ensure(NATIVE)
+        images.ensure_program(images.LOAD_SOURCE, images.LOAD)
 
-    @property
-    def image(self) -> Path:
-        """What is booted."""
-        return native.LINUX
+    image = NATIVE.image
 
     def load_seconds(self, load: Load) -> float:
         """How long a load may take."""

@@ -8,17 +8,12 @@ folio's start.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from .. import paths, steps
+from .. import paths
 from ..arch import X86, Arch
 from ..errors import Failure
 from ..vm import images
@@ -27,7 +22,7 @@ SOURCE = paths.TOOLS / "guest" / "overwrite.c"
 
 CORES = ("c", "rust")
 BLOCKS = (4096, 1024)
-CALLS = {"write": "write", "pwrite": "pwrite", "writev": "writev, 10 vectors", "io_uring": "io_uring write"}
+CALLS = ("write", "pwrite", "writev", "io_uring")
 SIZES = (1 << 10, 10 << 10, 100 << 10)
 PLACES = ("start", "middle", "end")
 ORDERS = range(10)
@@ -80,10 +75,7 @@ ROWS = [row for one in ALL for row in one.rows()]
 def ensure(arch: Arch = X86) -> Path:
     """The guest's program."""
     program = paths.BUILD / "bin" / arch.name / "overwrite"
-    key = steps.digest(SOURCE, Path(images.__file__))
-    with steps.only_one("guest"):
-        compile_it = functools.partial(images.compile_program, SOURCE, program, "-luring", arch=arch)
-        steps.step(f"overwrite-{arch.name}", key, [program], compile_it)
+    images.ensure_program(SOURCE, program, "-luring", arch=arch)
     return program
 
 
@@ -144,54 +136,3 @@ def document(figures: Mapping[str, Figures]) -> dict[str, Any]:
     """All of it, for micro.json."""
     worst = {core: {one.name: one.worst(figures[core])[0] for one in ALL} for core in CORES}
     return {"figures": figures, "ratios": ratios(figures), "worst_over_start": worst}
-
-
-def show(console: Console, figures: Mapping[str, Figures]) -> None:
-    """Print a table for each block size, and one of the orders."""
-    for block in BLOCKS:
-        console.print(_calls_table(block, figures))
-    console.print(_orders_table(figures))
-
-
-def _size(size: int) -> str:
-    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
-
-
-def _table(title: str, left: Iterable[str], right: Iterable[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
-
-
-def _calls_table(block: int, figures: Mapping[str, Figures]) -> Table:
-    title = f"Overwrite in a {_size(FOLIO)} folio, {_size(block)} blocks"
-    table = _table(title, ("operation", "size", "place"), ("C", "Rust", "Rust/C"))
-    found = ratios(figures)
-    for call, text in CALLS.items():
-        for size in SIZES:
-            for place in PLACES:
-                row = f"{block} {call} {size} {place}"
-                values = [f"{figures[core][row]:.0f}" for core in CORES]
-                over = "bold red" if found[row] > limit(row) else None
-                table.add_row(text, _size(size), place, *values, f"{found[row]:.3f}", style=over)
-        table.add_section()
-    return table
-
-
-def _orders_table(figures: Mapping[str, Figures]) -> Table:
-    title = "Overwrite of 1 KiB: the worst place, times the start"
-    titles = [f"{_size(block)} blocks, {core}" for block in BLOCKS for core in ("C", "Rust")]
-    table = _table(title, ("folio",), titles)
-    lines = {_size(4096 << order): f"order {order}" for order in ORDERS}
-    for text, name in (lines | {f"{_size(FOLIO)}, {len(OFFSETS)} offsets": "curve"}).items():
-        worst = []
-        for block in BLOCKS:
-            one = next(found for found in ALL if found.name == f"{block} {name}")
-            worst += [one.worst(figures[core])[0] for core in CORES]
-        dear = any(value > FLAT[str(block)] for value, block in zip(worst[1::2], BLOCKS, strict=True))
-        over = "bold red" if dear else None
-        table.add_row(text, *(f"{value:.2f}" for value in worst), style=over)
-    return table

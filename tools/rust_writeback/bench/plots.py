@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from . import histogram
 from .catalogue import SCALE
 from .contenders import KERNEL, title
 from .results import COUNTED, DIRTY, Measurement, PAGE, READ, WRITTEN
@@ -117,7 +117,7 @@ def draw(
 
 
 def draw_beside(loads: Mapping[str, Sequence[Sequence[float] | None]]) -> str:
-    """For each load, ratios to buffered: DONTCACHE with C, with Rust, and O_DIRECT; estimate, low and high, or None if not run."""
+    """Ratios to buffered of each load: DONTCACHE with C, with Rust, and O_DIRECT; each estimate, low and high, or None."""
     with plt.rc_context(STYLE):
         figure, (axes,) = _panels(["ratio"], 0.9 + 0.4 * len(loads))
         for place, ratios in enumerate(loads.values()):
@@ -215,7 +215,7 @@ def _latency(drawing: Drawing) -> Figure:
         for mode in modes:
             for variant in drawing.variants:
                 chosen = (m for m in drawing.of(panel) if (m.mode, m.variant) == (mode, variant))
-                merged = histogram.merge(m.outcome.latency for m in chosen)
+                merged = sum((Counter(m.outcome.latency) for m in chosen), Counter())
                 if not merged:
                     continue
                 keys = np.array(sorted(merged))
@@ -359,7 +359,7 @@ PLOTS: dict[str, Callable[[Drawing], Figure]] = {
 
 NEEDS: dict[str, Callable[[Measurement], object]] = {
     "bandwidth": lambda m: m.half_ms,
-    "counter": lambda m: m.mode == "dontcache" and m.counter_peak is not None,
+    "counter": lambda m: m.mode == "dontcache" and any(row[COUNTED] for row in m.samples),
     "throughput": lambda m: m.device,
 }
 """What a plot takes of one measurement at least, to be drawn at all."""

@@ -10,13 +10,11 @@ ext4/new/4k/fits/buffered/c and ext4/new/4k/fits/buffered/rust.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,16 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from .. import paths, steps
 from ..build import kernel
 from ..build.variants import MEASURED
+from ..check import lines
 from ..errors import Failure, Parser
 from ..progress import Bar
 from ..run import must
+from ..tables import markdown, show
 from ..vm import emulated, images, machine
 from . import boots, price_page
 from . import kept as results
@@ -215,13 +211,6 @@ def ensure_plugin() -> None:
     steps.step("price-plugin", steps.digest(*PLUGIN_SOURCES), [PLUGIN], build)
 
 
-def ensure_load() -> None:
-    """Compile the load."""
-    with steps.only_one("guest"):
-        compile_it = functools.partial(images.compile_program, LOAD_SOURCE, LOAD)
-        steps.step("price", steps.digest(LOAD_SOURCE, Path(images.__file__)), [LOAD], compile_it)
-
-
 Functions = dict[str, int]
 """Instructions by function."""
 
@@ -346,7 +335,7 @@ def measure(plan: Sequence[Boot]) -> tuple[Results, emulated.VmResult]:
     """Boot both cores, two guests at a time: other load changes no figure."""
     kernel.ensure()
     ensure_plugin()
-    ensure_load()
+    images.ensure_program(LOAD_SOURCE, LOAD)
     images.ensure(whole=True)
     found: Results = {core: {} for core in CORES}
     cpus = itertools.cycle(sorted(os.sched_getaffinity(0)))
@@ -396,7 +385,7 @@ def difference(one: str, other: str) -> None:
         kept = json.loads(RESULT.read_text())
     except (OSError, ValueError):
         raise Failure("there is no complete result; run: make price") from None
-    if kept["code"] != results.code():
+    if kept["code"] != lines.fingerprint():
         raise Failure("the last result is of other code; run: make price")
     sides = []
     for name in (one, other):
@@ -406,22 +395,17 @@ def difference(one: str, other: str) -> None:
             raise Failure(f"there is no cell {name}; cells are called {some}, ...; tools/results/price.json has all", 2)
         sides.append(kept[core][cell])
     names = sorted({*sides[0], *sides[1]}, key=lambda name: -abs(sides[1].get(name, 0) - sides[0].get(name, 0)))
-    table = Table(box=box.SIMPLE_HEAD, title=f"Instructions per MiB: A is {one}, B is {other}", title_justify="left")
-    for title in ("A", "B", "B - A"):
-        table.add_column(title, justify="right")
-    table.add_column("function", no_wrap=True)
     rows = [("all", *(sum(side.values()) for side in sides))]
     rows += [(name, *(side.get(name, 0) for side in sides)) for name in names[:MOST_DIFFERENT]]
-    for name, a, b in rows:
-        table.add_row(f"{a}", f"{b}", f"{b - a:+}", name)
-    Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
+    cells = [[f"`{name}`", f"{a}", f"{b}", f"{b - a:+}"] for name, a, b in rows]
+    show(f"Instructions per MiB: A is {one}, B is {other}\n\n{markdown(('function', 'A', 'B', 'B - A'), cells)}")
 
 
 def demangled(names: Sequence[str]) -> dict[str, str]:
     """What people call these functions, without the path of their crate."""
     command = ["llvm-cxxfilt", *names]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    return dict(zip(names, lines, strict=True))
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return dict(zip(names, found, strict=True))
 
 
 def keep(found: Results, setup: Mapping[str, Any]) -> None:
@@ -459,18 +443,13 @@ def main(arguments: list[str]) -> int:
 
         return transfers.main(int(options.cpus) if options.cpus.isdecimal() else 0)
     found, result = measure(whole_run())
-    setup = {
-        "command": "make price",
-        "revision": boots.revision(),
-        "code": results.code(),
-        "kernel": result.kernel,
-        "qemu": result.qemu_version,
+    setup = boots.setup("make price", result) | {
         "file_larger_than_memory_times": LARGER_TIMES,
         "guests_of_little_memory": len(LITTLE_MEMORY),
         "not_counted": NOT_COUNTED,
     }
     keep(found, setup)
-    print(price_page.page(document(found, setup)))
+    show(price_page.page(document(found, setup)))
     if wrong := judge(found):
         raise Failure(f"Rust costs more instructions than the limits allow: {', '.join(wrong)}")
     return 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Failure
+from ..tables import markdown
 
 BEGIN, END = "<!-- make price -->\n", "<!-- to here, price -->"
 
@@ -47,7 +48,7 @@ def _title(row: str) -> list[str]:
     return [PLACES[place], LOADS[load], SIZES[size]]
 
 
-def _line(row: str, modes: Mapping[str, Any]) -> str:
+def _line(row: str, modes: Mapping[str, Any]) -> list[str]:
     cells = _title(row)
     for mode in MODES:
         if mode not in modes:
@@ -58,16 +59,14 @@ def _line(row: str, modes: Mapping[str, Any]) -> str:
         cells += [_thousands(c["instructions"]) + mark, _thousands(rust["instructions"])]
         cells.append("" if mark else f"{rust['instructions'] / c['instructions']:.3f}")
     beside = modes["dontcache"]["rust"]["instructions"] / modes["buffered"]["rust"]["instructions"] if "dontcache" in modes else 0
-    return "| " + " | ".join([*cells, f"{beside:.2f}"]) + " |"
+    return [*cells, f"{beside:.2f}"]
 
 
 def page(document: Document) -> str:
     """tools/results/price.md."""
     setup = document["setup"]
-    header = "| place | load | write | " + " | ".join(
-        f"{mode}: C | Rust | Rust/C" for mode in MODES.values()
-    ) + " | DONTCACHE/buffered, Rust |"
-    ruler = "| --- | --- | --- |" + " ---: |" * 10
+    header = ["place", "load", "write", *(name for mode in MODES.values() for name in (f"{mode}: C", "Rust", "Rust/C"))]
+    header.append("DONTCACHE/buffered, Rust")
     parts = [
         "# Kernel instructions per MiB until it is durable",
         f"`{setup['command']}`, revision {setup['revision']}, code {setup['code']}: thousands of instructions that the kernel"
@@ -88,7 +87,7 @@ def page(document: Document) -> str:
                 f" reclaim memory. All figures are means of {setup['guests_of_little_memory']} guests. Direct writes do"
                 " not depend on memory."
             )
-        parts.append("\n".join([header, ruler, *(_line(row, modes) for row, modes in rows.items())]))
+        parts.append(markdown(header, [_line(row, modes) for row, modes in rows.items()], 3))
     parts.append(
         "\\* C leaves pages in the cache that it should drop, and so does less work. The figures of C and Rust are not"
         " comparable."
@@ -99,19 +98,16 @@ def page(document: Document) -> str:
 def readme_part(document: Document) -> str:
     """The first table of the README."""
     fits, larger = (_rows(document, memory) for memory in MEMORY)
-    lines = [
-        f"Thousands of kernel instructions per MiB of a new file until it is durable, revision {document['setup']['revision']}:",
-        "",
-        "| file system, size of a write | buffered: C | Rust | DONTCACHE: C | Rust | O_DIRECT, Rust | larger than memory, Rust: buffered | DONTCACHE |",
-        "| --- |" + " ---: |" * 7,
-    ]
+    said = f"Thousands of kernel instructions per MiB of a new file until it is durable, revision {document['setup']['revision']}:"
+    header = ["file system, size of a write", "buffered: C", "Rust", "DONTCACHE: C", "Rust", "O_DIRECT, Rust"]
+    header += ["larger than memory, Rust: buffered", "DONTCACHE"]
+    lines = []
     for row in README_ROWS:
         place, _, size = _title(row)
         cells = [fits[row][mode][core] for mode in ("buffered", "dontcache") for core in ("c", "rust")]
         cells += [fits[row]["direct"]["rust"], larger[row]["buffered"]["rust"], larger[row]["dontcache"]["rust"]]
-        figures = " | ".join(f"{cell['instructions'] / 1000:.0f}" for cell in cells)
-        lines.append(f"| {place}, {size} | {figures} |")
-    return "\n".join(lines) + "\n"
+        lines.append([f"{place}, {size}", *(f"{cell['instructions'] / 1000:.0f}" for cell in cells)])
+    return f"{said}\n\n{markdown(header, lines)}\n"
 
 
 def between(readme: str, begin: str, end: str, part: str) -> str:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import Failure
-from . import catalogue, histogram, jobs
-from .contenders import KERNEL, Variant, title
+from . import catalogue, jobs
+from .contenders import KERNEL
 
 PAGE = 4096
 PERCENTILES = (50.0, 99.0, 99.9)
@@ -87,20 +87,11 @@ class Measurement:
     drive: str
     first: bool
     """Is it the step's first section? What belongs to the step is told of that one."""
-    files: int
-    """of the step, besides temporary ones"""
     outcome: jobs.Outcome
     peak_dirty_pages: int
-    peak_writeback_pages: int
-    peak_cached_pages: int
     cached_pages: int
-    counter_peak: int | None
-    """None, like what else is of the counter, where there is none"""
-    dontcache_rounds: int | None
-    """how often the flusher ran with the reason "dontcache"; 0 where it may not"""
     counter_after: int | None
-    """what this step left on the counter, whatever earlier ones had left"""
-    true_after: int | None
+    """what this step left on the counter, whatever earlier ones had left; None where there is no counter"""
     used: dict[str, float]
     """what the machine spent while fio ran"""
     device: dict[str, int]
@@ -138,9 +129,13 @@ class Measurement:
     def percentile_ms(self, percent: float, of_syncs: bool = False) -> float | None:
         """Milliseconds that this share of the requests, or of the syncs, did not exceed; None where they are too few."""
         latency = self.outcome.syncs if of_syncs else self.outcome.latency
-        if round(histogram.count(latency) * (100 - percent) / 100, 6) < BEYOND:
+        requests = latency.total()
+        if round(requests * (100 - percent) / 100, 6) < BEYOND:
             return None
-        return histogram.percentile(latency, percent) / 1e6
+        # As fio defines it, so that for one job both say the same number.
+        bins = sorted(latency)
+        seen = np.cumsum([latency[one] for one in bins])
+        return bins[int(np.searchsorted(seen, math.ceil(round(percent / 100 * requests, 6))))] / 1e6
 
 
 @dataclass
@@ -164,32 +159,15 @@ def plan(loads: Sequence[catalogue.Load]) -> list[Step]:
 
 
 def in_order(
-    measurements: Sequence[Measurement], loads: Sequence[catalogue.Load], variants: Sequence[Variant]
+    measurements: Sequence[Measurement], loads: Sequence[catalogue.Load], variants: Sequence[str]
 ) -> list[Measurement]:
     """The measurements in the order of the loads and of the variants, whatever order they were made in."""
     places = {(load.scenario.name, load.place, load.mode): number for number, load in enumerate(loads)}
-    names = [variant.name for variant in variants]
 
     def rank(m: Measurement) -> tuple[int, int, int]:
-        return places[m.scenario.partition(": ")[0], m.place, m.mode], names.index(m.variant), m.pair
+        return places[m.scenario.partition(": ")[0], m.place, m.mode], variants.index(m.variant), m.pair
 
     return sorted(measurements, key=rank)
-
-
-def needless_reads(measurements: Sequence[Measurement], loads: Sequence[catalogue.Load]) -> list[str]:
-    """What loads that only append have read from the drive, in sentences: it should be nothing."""
-    appending = {(load.scenario.name, load.place, load.mode) for load in loads if load.entry.only_appends}
-    most: dict[tuple[str, str], int] = {}
-    for m in measurements:
-        load = (m.scenario, m.place, m.mode)
-        if load in appending:
-            key = ("/".join(load), title(m.variant))
-            most[key] = max(most.get(key, 0), m.device.get("read", 0))
-    return [
-        f"{load} only appends, and with {variant} had the drive read up to {read / 1024:.0f} KiB."
-        for (load, variant), read in most.items()
-        if read
-    ]
 
 
 def to_text(plan: Mapping[str, Any]) -> str:
@@ -208,17 +186,9 @@ def read_lines(output: bytes) -> list[Line]:
     return lines
 
 
-def accept(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Variant) -> list[Measurement]:
-    """Turn a boot's lines into measurements, or refuse the whole run."""
-    found = sift(lines, steps, pair, variant)
-    if found.problems:
-        raise Failure(found.problems[0])
-    return found.measurements
-
-
-def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Variant, where: str = "") -> Found:
+def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: str, where: str = "") -> Found:
     """Turn what was finished and can be proven into measurements, and name the rest."""
-    where = where or f"boot of the {variant.name} core, pair {pair}"
+    where = where or f"boot of the {variant} core, pair {pair}"
     found = Found()
 
     def refuse(what: str) -> Failure:
@@ -235,7 +205,7 @@ def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: Varia
     if lines[-1].get("kind") != "end" and not stopped:
         found.problems.append(str(refuse(NOT_ENDED)))
     for line in lines:
-        if line.get("core", variant.core) != variant.core:
+        if line.get("core", variant) != variant:
             found.problems = [str(refuse(f"the active core was {line['core']}"))]
             return found
     told = {(line["scenario"], line["mode"]): line for line in lines if line.get("kind") == "step"}
@@ -262,9 +232,9 @@ def _in_a_guest(line: Line) -> bool:
     return line["dontcache_rounds"] is not None
 
 
-def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measurement]:
+def _measure(line: Line, step: Step, pair: int, variant: str) -> list[Measurement]:
     scenario, mode = step.load.scenario, step.load.mode
-    core = "this kernel" if variant.core == KERNEL else f"{variant.name} core"
+    core = "this kernel" if variant == KERNEL else f"{variant} core"
     where = f"{scenario.name}, {mode}, {step.load.place}, {core}"
     times = line["sync_began_ms"], line["durable_at_ms"]
     outcomes = jobs.parse(line["fio"], *times, scenario, mode, step.load.place, own_mode=step.load.own_mode)
@@ -295,23 +265,17 @@ def _measure(line: Line, step: Step, pair: int, variant: Variant) -> list[Measur
     return [
         Measurement(
             pair=pair,
-            variant=variant.name,
+            variant=variant,
             scenario=scenario.name if len(outcomes) == 1 else f"{scenario.name}: {section.name}",
             mode=mode,
             place=step.load.place,
             drive=str(step.load.drive),
             first=section is scenario.sections[0],
-            files=scenario.files,
             outcome=outcome,
             # What the counter counts is dirty, too, seen by a sample or not.
             peak_dirty_pages=max(counter_peak or 0, *(int(row[DIRTY]) for row in samples)),
-            peak_writeback_pages=max(int(row[WRITEBACK]) for row in samples),
-            peak_cached_pages=max(int(row[CACHED]) for row in samples),
             cached_pages=sum(cached.values()),
-            counter_peak=counter_peak,
-            dontcache_rounds=line["dontcache_rounds"] and line["dontcache_rounds"]["rounds"],
             counter_after=line["counter_after"][0] - line["counter_before"][0] if line["counter_before"] else None,
-            true_after=line["counter_after"][1] if line["counter_before"] else None,
             used={**line["used"], **workers},
             device={name.removeprefix("device_"): v for name, v in with_sync.items() if name.startswith("device_")},
             written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not (s.reads or s.temporary)),

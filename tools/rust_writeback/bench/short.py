@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     options = parse(arguments)
     vm = boots.Machine()
-    bench = full.Bench(vm, catalogue.matrix(catalogue.SHORT), list(contenders.SHORT), options.pairs)
+    bench = full.Bench(vm, catalogue.matrix(catalogue.SHORT), contenders.CORES, options.pairs)
     full.announce(bench)
     command = " ".join(["make run" if not arguments else "python3 -m rust_writeback run", *arguments])
     return full.carry_out(bench, paths.BUILD / "report", command)

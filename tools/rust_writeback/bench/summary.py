@@ -90,16 +90,8 @@ COSTS = (
     Metric("device_read", "device reads", "MB", _of_writes(lambda boot: boot.device["read"] / 1e6)),
     SWITCHES,
     *(_latency(percent, of_syncs=True) for percent in PERCENTILES[:2]),
-    Metric("job_cpu", "CPU of jobs", "s", lambda boot: boot.outcome.cpu_seconds, of_step=False),
     Metric("worker_cpu", "CPU of workers", "s", lambda boot: boot.used.get("worker_seconds")),
     Metric("blocked", "server blocked", "threads*s", lambda boot: boot.blocked_seconds),
-    Metric("peak_cached", "peak cached", "MB", lambda boot: boot.peak_cached_pages * PAGE / 1e6),
-    Metric(
-        "extents",
-        "extents",
-        "1/file",
-        lambda boot: boot.outcome.extents / boot.files if boot.outcome.extents is not None else None,
-    ),
 )
 """What a load cost: the second table."""
 

@@ -13,7 +13,6 @@ import json
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,13 @@ from rich.console import Console
 from .. import paths
 from ..build import kernel
 from ..build.variants import MEASURED
+from ..check.lines import fingerprint
 from ..errors import Failure
 from ..progress import Bar
 from ..steps import only_one, write_whole
-from ..vm import emulated, machine
+from ..vm import emulated, images, machine
 from ..vm.options import CORES
-from . import boots, kept, price, transfers_page
+from . import boots, price, transfers_page
 from .cache_lines import Key, Line, Symbols, Transfers, by_function, by_key, groups, lines, merged, regions
 
 CPUS = (2, 4, 8)
@@ -270,9 +270,9 @@ def main(cpus: int) -> int:
         raise Failure("CPUS is the number of CPUs of the guest; give 2, 4 or 8", 2)
     machine.polite()
     price.ensure_plugin()
-    price.ensure_load()
+    images.ensure_program(price.LOAD_SOURCE, price.LOAD)
     setup: dict[str, Any] = {"date": boots.now(), "command": f"make price CPUS={cpus}"}
-    setup |= {"revision": boots.revision(), "code": kept.code()}
+    setup |= {"revision": boots.revision(), "code": fingerprint()}
     setup |= {"cpus": cpus, "size": SIZE, "bytes": BYTES, "repetitions": REPETITIONS, "hot": HOT, "skipped": SKIPPED}
     cores = {}
     with tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="transfers-") as folder:

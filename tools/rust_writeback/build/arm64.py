@@ -50,21 +50,17 @@ def compile_for(pages: str, tree: str) -> None:
     fragments = fragments_for(pages)
     out = paths.BUILD / f"arm64-{pages}"
     asked = config.merge(fragments)
-    environment = kernel.make_environment()
     name = f"arm64 with pages of {pages}"
 
     def build() -> None:
         steps.need_room(paths.BUILD, 0.5, "the objects for arm64")
         fresh = not (out / "rust").exists()
-        steps.write_whole(out / "fragment.config", config.render(asked))
-        command = kernel.make(f"KCONFIG_ALLCONFIG={out / 'fragment.config'}", "allnoconfig", out=out, arch=ARM64)
-        must(command, paths.LOG / f"config-arm64-{pages}.log", f"the configuration for {name}", environment)
-        config.check(asked, config.parse((out / ".config").read_text()))
+        kernel.configured(asked, out, f"-arm64-{pages}", arch=ARM64)
         wanted = objects([path.read_text() for path in wiring.patches()])
         with Bar(f"compiling for {name}", WHOLE_BUILD if fresh else None) as bar:
             log = paths.LOG / f"arm64-{pages}.log"
             command = kernel.make("prepare", *wanted, out=out, arch=ARM64, warnings=kernel.STRICT)
-            must(command, log, f"the build for {name}", environment, bar.count_built)
+            must(command, log, f"the build for {name}", kernel.make_environment(), bar.count_built)
         steps.write_whole(out / "done", "\n".join(wanted))
 
     steps.step(f"arm64-{pages}", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / "done"], build)

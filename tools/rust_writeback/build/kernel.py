@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from .. import paths, steps
@@ -86,26 +87,28 @@ def prepare() -> str:
     return key
 
 
+def configured(asked: dict[str, str], out: Path, suffix: str, *options: str, arch: Arch = X86) -> None:
+    """Make a .config of what is asked for, and check it."""
+    fragment = out / "fragment.config"
+    steps.write_whole(fragment, config.render(asked))
+    command = make(*options, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=out, arch=arch)
+    must(command, paths.LOG / f"config{suffix}.log", "the kernel's configuration", make_environment())
+    config.check(asked, config.parse((out / ".config").read_text()))
+
+
 def configure(tree: str, variant: Variant) -> None:
     """Make the kernel's .config from the fragments and check it."""
     key = steps.digest(tree, TOOLCHAIN, COMPILER, *variant.fragments)
-    result = variant.out / ".config"
     asked = config.merge(variant.fragments)
-
-    def merge() -> None:
-        fragment = variant.out / "fragment.config"
-        steps.write_whole(fragment, config.render(asked))
-        command = make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=variant.out, arch=variant.arch)
-        must(command, paths.LOG / f"config{variant.suffix}.log", "the kernel's configuration", make_environment())
-        config.check(asked, config.parse(result.read_text()))
-
-    steps.step(f"config{variant.suffix}", key, [result], merge)
+    action = partial(configured, asked, variant.out, variant.suffix, *variant.options, arch=variant.arch)
+    steps.step(f"config{variant.suffix}", key, [variant.out / ".config"], action)
 
 
 def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
     """Compile, incrementally, and put the image in its place; make may run inside another command."""
     dot_config = variant.out / ".config"
-    key = steps.digest(tree, TOOLCHAIN, COMPILER, dot_config, *filter(None, [variant.flags]))
+    headers = [header for _, header in variant.headers]
+    key = steps.digest(tree, TOOLCHAIN, COMPILER, dot_config, *filter(None, [variant.flags]), *headers)
 
     def compile_kernel() -> None:
         fresh = not (variant.out / "vmlinux").exists()
@@ -114,12 +117,13 @@ def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
         title = f"building the kernel {variant.suffix.removeprefix('-')}".strip()
         log = paths.LOG / f"kernel{variant.suffix}.log"
         with Bar(title, WHOLE_BUILD if fresh else None) as bar:
-            target = make(variant.arch.image, out=variant.out, flags=variant.flags, arch=variant.arch)
+            target = make(*variant.options, variant.arch.image, out=variant.out, flags=variant.flags, arch=variant.arch)
             command = [*inside, *target]
             must(command, log, "the kernel build", make_environment(), bar.count_built)
         image = variant.out / variant.arch.place
         steps.write_whole(variant.dot_config, dot_config.read_bytes())
         steps.write_whole(variant.image, image.read_bytes())
+        variant.image.chmod(0o755)
 
     steps.step(f"kernel{variant.suffix}", key, [variant.image, variant.dot_config], compile_kernel)
 

@@ -7,7 +7,7 @@ No file of the kernel is ever overwritten this way. Changes to the kernel's own 
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from .. import paths
 from ..errors import Failure
@@ -18,17 +18,9 @@ ALLOWLIST = paths.TOOLS / "overlay.toml"
 
 def read_allowlist(allowlist: Path = ALLOWLIST, project: Path = paths.PROJECT) -> dict[str, str]:
     """The allowlist, file of the project -> place in the kernel tree, checked."""
-    try:
-        table = tomllib.loads(allowlist.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise Failure(f"{allowlist.name} cannot be read ({error}); correct that line") from None
+    table: dict[str, str] = tomllib.loads(allowlist.read_text())
     places: dict[str, str] = {}
     for source, place in table.items():
-        if not isinstance(place, str):
-            raise Failure(f'{allowlist.name}: {source} has no place; write "file" = "place in the kernel tree"')
-        for name in (source, place):
-            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                raise Failure(f"{allowlist.name}: {name} is outside its tree; name a place inside")
         if not (project / source).is_file():
             raise Failure(f"{allowlist.name} lists {source}, which does not exist; make it or take it off the list")
         if place in places.values():

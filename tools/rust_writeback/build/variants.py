@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import paths
-from ..arch import X86, Arch
+from ..arch import UM, X86, Arch
 from ..errors import Failure
 
 
@@ -32,14 +32,23 @@ class Variant:
     asked: bool = False
     arch: Arch = X86
     pages: str = ""
+    configs: tuple[str, ...] = ()
+    """The names of its fragments, where they are not those of a guest."""
+    headers: tuple[tuple[str, Path], ...] = ()
+    """What is compiled into files of the kernel besides, by their names."""
 
     @property
     def fragments(self) -> list[Path]:
         """The configuration, from the general to the special."""
-        names = [self.arch.name, "guest", "writeback", *(["sanitizer"] if self.name in SANITIZERS else [])]
+        names = [*self.configs] or [self.arch.name, "guest", "writeback", *(["sanitizer"] if self.name in SANITIZERS else [])]
         names += [self.name] if self.name else []
         names += [f"{self.arch.name}-{self.pages}"] if self.pages else []
         return [paths.TOOLS / "config" / f"{name}.config" for name in names]
+
+    @property
+    def options(self) -> list[str]:
+        """More words for make. They replace what arch/um has for these files: for one of them, the limit."""
+        return [f"CFLAGS_{name}.o=-include {header} -Wframe-larger-than=4096" for name, header in self.headers]
 
     @property
     def suffix(self) -> str:
@@ -64,6 +73,16 @@ class Variant:
 
 
 MEASURED = Variant()
+
+NATIVE = Variant(
+    arch=UM,
+    configs=("native", "writeback"),
+    headers=(
+        ("um_arch", paths.TOOLS / "config" / "native_clock.h"),
+        ("signal", paths.TOOLS / "config" / "native_signals.h"),
+    ),
+)
+"""User-mode Linux, with drives in its memory."""
 
 STACKS = Variant("stacks", parameters="isolcpus=3 nohz_full=3")
 """The measured kernel with what people put between a file system and a drive. The last of four CPUs is isolated."""

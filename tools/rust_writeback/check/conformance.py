@@ -14,22 +14,17 @@ import ast
 import fnmatch
 import json
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from .. import paths
-from ..bench.boots import revision
+from ..bench import boots as machines, kept
 from ..build import kernel
 from ..build.variants import MEASURED, STACKS, Variant, sanitizer
 from ..errors import Failure, Parser, run_main
 from ..steps import write_whole
+from ..tables import show
 from ..vm import emulated, in_turn, machine
 from . import power_cuts
 from .guest_tests import OPTIONS, Counts, options_for
@@ -94,15 +89,10 @@ def of_counts(counts: Counts) -> Result:
     return Result(NOT_RUN if not run else BROKEN if counts.failed else KEPT, figures)
 
 
-POWER_CUTS = Row("crash_safe_power_cuts", "crash safe", "The power is cut while writers run: data after a successful fsync must be there")
-
-HOST: dict[Row, Callable[[str, bool, Path], Counts]] = {
-    POWER_CUTS: lambda core, short, image: power_cuts.run(6 if short else 50, core, kernel=image),
-}
-"""Rows that no script in the guest can tell of, as it does not live to their end: what tries them on a core of an image.
-
-They want the kernel that is measured.
-"""
+POWER_CUTS = Row(
+    "crash_safe_power_cuts", "crash safe", "The power is cut while writers run: data after a successful fsync must be there"
+)
+"""A row that no script in the guest can tell of, as it does not live to its end. It wants the kernel that is measured."""
 
 
 def find_rows(patterns: Sequence[str] = (), *variants: Variant) -> list[Row]:
@@ -123,8 +113,9 @@ def rows_of(variant: Variant, patterns: Sequence[str] = ()) -> list[Row]:
             if not said:
                 raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
             marks = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), *(mark in marks for mark in ("breaks_c", "stacks", "whole"))))
-    rows += HOST if variant == MEASURED else ()
+            marked = (mark in marks for mark in ("breaks_c", "stacks", "whole"))
+            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), *marked))
+    rows += [POWER_CUTS] if variant == MEASURED else []
     rows = [row for row in rows if row.stacks == (variant == STACKS)]
     return [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
 
@@ -200,13 +191,12 @@ def run_inside(on: Machine, rows: Sequence[Row], setup: dict[str, str], boots: e
 
 def run_rows(on: Machine, rows: Sequence[Row], setup: dict[str, str], boots: emulated.Boots) -> Results:
     """All rows on one core, in the guest and from the host."""
-    inside = [row for row in rows if row not in HOST]
+    inside = [row for row in rows if row != POWER_CUTS]
     results = run_inside(on, inside, setup, boots) if inside else {}
-    for row in rows:
-        if row in HOST:
-            counts = HOST[row](on.core, on.short, on.variant.image)
-            results[row.name] = of_counts(counts)
-            boots.add(counts.boots)
+    if POWER_CUTS in rows:
+        counts = power_cuts.run(6 if on.short else 50, on.core, kernel=on.variant.image)
+        results[POWER_CUTS.name] = of_counts(counts)
+        boots.add(counts.boots)
     return results
 
 
@@ -223,47 +213,12 @@ def problems(results: Mapping[str, Results]) -> list[str]:
 def short(variant: Variant = MEASURED, patterns: Sequence[str] = ()) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
     counts = Counts()
-    rows = [row for row in find_rows(patterns, variant) if row not in HOST and not row.whole]
+    rows = [row for row in find_rows(patterns, variant) if row != POWER_CUTS and not row.whole]
     results = run_rows(Machine("rust", True, variant), rows, {}, counts.boots)
     for problem in problems({"rust": results}):
         counts.fail(f"conformance: {problem}")
     counts.passed = len(rows) - counts.failed
     return counts
-
-
-def table(rows: Sequence[Row], results: Mapping[str, Results]) -> list[list[str]]:
-    """The lines of the table: promise, what was tried, and a verdict and figures of each core."""
-    lines = []
-    for row in rows:
-        line = [row.promise, f"{row.tried} ({row.name})"]
-        for of_core in results.values():
-            result = of_core[row.name]
-            line += [result.verdict, result.figures]
-        lines.append(line)
-    return lines
-
-
-def headings(cores: Sequence[str]) -> list[str]:
-    """What stands above the columns of the table."""
-    return ["promise", "tried", *(text for core in cores for text in (CORES[core], f"figures of {CORES[core]}"))]
-
-
-def markdown(rows: Sequence[Row], results: Mapping[str, Results], setup: Mapping[str, Any]) -> str:
-    """The table, and below it what was run."""
-    above = headings(list(results))
-    lines = [above, ["---"] * len(above), *table(rows, results)]
-    body = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
-    return f"# What DONTCACHE promises\n\n{body}\n\n{', '.join(f'{key} {value}' for key, value in setup.items())}\n"
-
-
-def show(console: Console, rows: Sequence[Row], results: Mapping[str, Results]) -> None:
-    """Print the table."""
-    shown = Table(box=box.SIMPLE_HEAD, show_lines=True)
-    for heading in headings(list(results)):
-        shown.add_column(heading)
-    for line in table(rows, results):
-        shown.add_row(*line, style="bold red" if "rust" in results and line[-2] != KEPT else None)
-    console.print(shown)
 
 
 def main(arguments: list[str]) -> int:
@@ -286,7 +241,8 @@ def main(arguments: list[str]) -> int:
         return 0
     machine.polite()
     cores = [core for core in CORES if core in (options.core or CORES)]
-    setup = {"date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "revision": revision()}
+    # Until a guest has told them; the one of a power cut does not.
+    setup = machines.made() | {"kernel": "unknown", "accelerator": "unknown"}
     boots = emulated.Boots()
     results: dict[str, Results] = {core: {} for core in cores}
     for variant in variants:
@@ -298,8 +254,9 @@ def main(arguments: list[str]) -> int:
     setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}
-    show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), rows, results)
-    write_whole(report / "conformance.md", markdown(rows, results, setup))
+    page = kept.conformance_page({"setup": {**setup, **kept.made_by(setup, "make conformance")}, "rows": told})
+    show(page)
+    write_whole(report / "conformance.md", page)
     write_whole(report / "conformance.json", json.dumps(document, indent=1) + "\n")
     wrong = problems(results)
     for problem in wrong:

@@ -20,7 +20,7 @@ from ..bench import kept
 from ..build import config, kernel, overlay, wiring
 from ..build.variants import MEASURED
 from ..errors import Failure, Parser
-from ..run import logged
+from ..run import must
 from . import host_tests, lines
 
 CODE = ("rust", "mm", "fs", "block", "kunit")
@@ -77,20 +77,6 @@ def _quietly(command: Sequence[str | Path], **options: str) -> bool:
     return result.returncode == 0
 
 
-def rustfmt(files: list[Path]) -> bool:
-    """The kernel's style for Rust, with the kernel's own settings."""
-    settings = f"--config-path={paths.LINUX / '.rustfmt.toml'}"
-    return _quietly(["rustfmt", "--check", "--edition=2021", settings, *files])
-
-
-def clippy_host(files: list[Path]) -> bool:
-    """The pure core and its tests, as the host compiles them, and QEMU's plugin."""
-    flags = ["-Dwarnings", "-Dclippy::undocumented_unsafe_blocks"]
-    # A crate of QEMU's plugin asks for a newer compiler than it needs.
-    command = ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--ignore-rust-version", "--", *flags]
-    return _quietly(command, **host_tests.ENVIRONMENT)
-
-
 def clippy_kernel(files: list[Path]) -> bool:
     """What the kernel compiles, with its KUnit suites, in a build folder of its own.
 
@@ -102,19 +88,11 @@ def clippy_kernel(files: list[Path]) -> bool:
         kernel.prepare()
         asked = config.merge(MEASURED.fragments)
         asked |= {"CONFIG_KUNIT": "y", "CONFIG_RUST_WRITEBACK_KUNIT_TEST": "y"}
-        fragment = CLIPPY_OUT / "fragment.config"
-        steps.write_whole(fragment, config.render(asked))
+        kernel.configured(asked, CLIPPY_OUT, "-clippy")
         objects = [str(Path(place).with_suffix(".o")) for place in _edges()]
-        for targets in (
-            [f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"],
-            ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings", "prepare"],
-            ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *objects],
-        ):
-            log = paths.LOG / "clippy.log"
-            if logged(kernel.make(*targets, out=CLIPPY_OUT), log, kernel.make_environment()):
-                print(log.read_text(errors="replace").rstrip(), flush=True)
-                return False
-        config.check(asked, config.parse((CLIPPY_OUT / ".config").read_text()))
+        for targets in (["prepare"], objects):
+            command = kernel.make("CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *targets, out=CLIPPY_OUT)
+            must(command, paths.LOG / "clippy.log", "clippy", kernel.make_environment())
     return True
 
 
@@ -153,16 +131,6 @@ def unsafe(files: list[Path]) -> bool:
     return not wrong
 
 
-def shellcheck(files: list[Path]) -> bool:
-    """The few lines of shell."""
-    return _quietly(["shellcheck", *files])
-
-
-def mypy(files: list[Path]) -> bool:
-    """The types of the tools, all of them stated."""
-    return _quietly(["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}", *files], MYPYPATH=str(paths.TOOLS / "guest"))
-
-
 def results(files: list[Path]) -> bool:
     """Whether counted results are of this code, and pages, README and picture follow from their figures."""
     wrong = kept.stale()
@@ -177,15 +145,20 @@ def linters() -> list[Linter]:
     guest = paths.TOOLS / "guest"
     python = [*(paths.TOOLS / "rust_writeback").rglob("*.py")]
     python += [path for name in (".", "bench", "conformance", "lib", "tests") for path in (guest / name).glob("*.py")]
+    rustfmt = ["rustfmt", "--check", "--edition=2021", f"--config-path={paths.LINUX / '.rustfmt.toml'}"]
+    # A crate of QEMU's plugin asks for a newer compiler than it needs.
+    clippy = ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--ignore-rust-version", "--", "-Dwarnings"]
+    clippy.append("-Dclippy::undocumented_unsafe_blocks")
+    types = ["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}"]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
-        Linter("rustfmt", [*rust, *(paths.TOOLS / "price").glob("*.rs")], rustfmt),
-        Linter("clippy on the host", pure, clippy_host),
+        Linter("rustfmt", [*rust, *(paths.TOOLS / "price").glob("*.rs")], lambda files: _quietly([*rustfmt, *files])),
+        Linter("clippy on the host", pure, lambda _: _quietly(clippy, **host_tests.ENVIRONMENT)),
         Linter("clippy in the kernel", placed, clippy_kernel),
         Linter("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
         Linter("checkpatch", code_files(".c", ".h") + placed + wiring.patches(), checkpatch),
-        Linter("shellcheck", shell_files(), shellcheck),
-        Linter("mypy", sorted(python), mypy),
+        Linter("shellcheck", shell_files(), lambda files: _quietly(["shellcheck", *files])),
+        Linter("mypy", sorted(python), lambda files: _quietly([*types, *files], MYPYPATH=str(guest))),
         Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), results),
     ]
 

@@ -14,20 +14,16 @@ from __future__ import annotations
 
 import ast
 import fnmatch
-import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from .. import paths, steps
 from ..build import kernel, overlay, wiring
 from ..build.variants import Variant
 from ..errors import Failure, Parser
+from ..tables import markdown, show
 from ..vm import emulated, machine
 from . import conformance, guest_tests
 from .conformance import BROKEN, HANG, KEPT, Machine, NOT_RUN, Result, Row, WARNED
@@ -83,16 +79,9 @@ class Mutant:
         return content.replace(self.find, self.replace)
 
 
-KEYS = {"rule": str, "file": str, "find": str, "replace": str}
-MORE = {"rows": list, "tests": list, "verdict": str, "whole": bool}
-
-
 def read(path: Path = LIST, rows: Sequence[str] = (), tests: Sequence[str] = ()) -> dict[str, Mutant]:
     """The list by its names, checked; it may name these rows and guest tests."""
-    try:
-        document = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise Failure(f"{path.name} cannot be read ({error}); correct that line") from None
+    document = tomllib.loads(path.read_text())
     if unknown := document.keys() - {"mutants"}:
         raise Failure(f"{path.name} has {', '.join(sorted(unknown))}; only mutants is allowed")
     mutants = {name: _mutant(path.name, name, entry) for name, entry in document.get("mutants", {}).items()}
@@ -123,18 +112,13 @@ def _cases() -> Iterator[str]:
 
 
 def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
-    kinds = KEYS | MORE
-    for key, value in entry.items():
-        if key not in kinds or not isinstance(value, kinds[key]):
-            raise Failure(f"{where}: {name} has a wrong {key} = {value!r}; allowed: {', '.join(kinds)}")
-    if missing := KEYS.keys() - entry.keys():
-        raise Failure(f"{where}: {name} has no {', '.join(sorted(missing))}")
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-    mutant = Mutant(name, **given)  # type: ignore[arg-type]
+    try:
+        mutant = Mutant(name, **given)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise Failure(f"{where}: {name}: {error}; correct it") from None
     if not mutant.finders or not mutant.find.strip() or mutant.find == mutant.replace:
         raise Failure(f"{where}: {name} has an empty find, the same find and replace, or no rows and tests; correct it")
-    if mutant.tests and (mutant.verdict != BROKEN or mutant.whole):
-        raise Failure(f"{where}: {name} has tests, so it can have neither verdict nor whole; remove them")
     if mutant.verdict not in VERDICTS:
         raise Failure(f"{where}: {name} has verdict = {mutant.verdict!r}; allowed: {', '.join(VERDICTS)}")
     return mutant
@@ -254,15 +238,13 @@ def run(
     return lines, problems
 
 
-def show(console: Console, lines: Sequence[Line]) -> None:
-    """Print the table."""
-    shown = Table(box=box.SIMPLE_HEAD, show_lines=True)
-    for heading in ("mutant", "rule", "row or test", "said"):
-        shown.add_column(heading)
-    for mutant, name, result in lines:
-        said = f"{result.verdict}: {result.figures}" if result.figures else result.verdict
-        shown.add_row(mutant.name, mutant.rule, name, said, style="bold red" if judge(mutant, result) else None)
-    console.print(shown)
+def page(lines: Sequence[Line]) -> str:
+    """The table."""
+    rows = [
+        [mutant.name, mutant.rule, name, f"{result.verdict}: {result.figures}" if result.figures else result.verdict]
+        for mutant, name, result in lines
+    ]
+    return markdown(("mutant", "rule", "row or test", "said"), rows, 4)
 
 
 def main(arguments: list[str]) -> int:
@@ -289,7 +271,7 @@ def main(arguments: list[str]) -> int:
     lines, problems = run(mutants, lambda mutant: build(mutant, tree), lambda mutant: attempt(mutant, boots))
     if not options.only:
         problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, every.values())]
-    show(Console(width=None if sys.stdout.isatty() else 160, highlight=False), lines)
+    show(page(lines))
     for problem in problems:
         print(f"failed: {problem}", flush=True)
     print(f"{sum(not judge(mutant, result) for mutant, _, result in lines)} of {len(lines)} found")

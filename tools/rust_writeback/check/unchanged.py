@@ -16,21 +16,14 @@ import subprocess
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from ..build import series
-from ..build.kernel import COMPILER, QUIET
+from ..build import kernel, series
 from ..errors import Failure
-from ..paths import BUILD
+from ..paths import BUILD, LOG
+from ..run import must
 
 TREE = BUILD / "linux"
 ORIGINALS = BUILD / "linux.orig"
 OUT = BUILD / "unchanged"
-
-
-def make(*arguments: str) -> None:
-    command = ["make", "-s", "-C", str(TREE), f"O={OUT}", "LLVM=1", f"CC={COMPILER}", QUIET, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise Failure(f"{' '.join(arguments)} does not build: {done.stderr.strip()[-300:]}")
 
 
 def configure(config: Path) -> None:
@@ -39,7 +32,7 @@ def configure(config: Path) -> None:
     shutil.copyfile(config, OUT / ".config")
     script = TREE / "scripts" / "config"
     subprocess.run([script, "--file", OUT / ".config", "-d", "RUST"], check=True)
-    make("olddefconfig")
+    must(kernel.make("olddefconfig", out=OUT), LOG / "unchanged.log", "the configuration without Rust", kernel.make_environment())
     if "CONFIG_RUST_WRITEBACK=y" in (OUT / ".config").read_text():
         raise Failure("CONFIG_RUST_WRITEBACK cannot be turned off; look at its Kconfig")
 
@@ -114,7 +107,8 @@ def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
     if not names:
         raise Failure(f"no hooked C file in {ORIGINALS}; run `make kernel` first")
     configure(config)
-    make(*[str(Path(name).with_suffix(".o")) for name in names])
+    wanted = [str(Path(name).with_suffix(".o")) for name in names]
+    must(kernel.make(*wanted, out=OUT), LOG / "unchanged.log", "the hooked files", kernel.make_environment())
     verdicts: list[tuple[str, str | None]] = []
     for name in names:
         hooked, original = both(name, originals[name])

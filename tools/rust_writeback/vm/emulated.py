@@ -116,12 +116,15 @@ class VmResult:
     core: str
     kernel: str
     taint: int
-    warned: bool
     boot_seconds: float
     complaint: str = ""
     """The first line in which the kernel complained."""
     deaths: int = 0
     """How many QEMUs died before this one came through."""
+
+    @property
+    def warned(self) -> bool:
+        return bool(self.complaint)
 
 
 def run(
@@ -143,7 +146,7 @@ def run(
         raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {options.made_by}")
     images.ensure(whole=options.icount, arch=options.arch)
     if options.flush_us:
-        images.ensure_slow_flush()
+        images.ensure_program(images.SLOW_FLUSH_SOURCE, images.SLOW_FLUSH, "-shared", "-fPIC", "-nostdlib")
     foreign = options.arch != X86
     given = "icount" if options.icount else "tcg" if foreign else options.accel
     chosen = given or accel.choose(lambda: _trial(options.kernel))
@@ -205,20 +208,26 @@ def _boot(
         story = qemus.run()
     text = log.read_text(errors="replace")
     _judge(options, story, text, log, limit or BEAT_SECONDS * factor)
+    return result(story, text, log, collected, chosen, arguments, qemu.version(options.arch))
+
+
+def result(
+    story: machine.Story, text: str, log: Path, said: dict[str, bytearray], accel: str, command: list[str], version: str
+) -> VmResult:
+    """What a run that came through gave back."""
     assert story.status is not None
     complaint = console.warning(text) or ("it is tainted by a warning" if story.taint & TAINT_WARN else "")
     return VmResult(
         status=story.status,
-        stdout=bytes(collected["stdout"]),
-        stderr=bytes(collected["stderr"]),
+        stdout=bytes(said["stdout"]),
+        stderr=bytes(said["stderr"]),
         console=log,
-        accel=chosen,
-        qemu_command=arguments,
-        qemu_version=qemu.version(options.arch),
+        accel=accel,
+        qemu_command=command,
+        qemu_version=version,
         core=story.core,
         kernel=story.kernel,
         taint=story.taint,
-        warned=bool(complaint),
         boot_seconds=story.boot_seconds or 0.0,
         complaint=complaint,
     )
@@ -256,7 +265,7 @@ def _judge(options: VmOptions, story: machine.Story, text: str, log: Path, limit
     if panicked:
         fail("panic", "the guest panicked without a word")
     if story.returncode:
-        fail("qemu", qemu.explain(story.qemu_stderr, story.returncode))
+        fail("qemu", f"QEMU failed: {qemu.last_words(story.qemu_stderr, story.returncode)}")
     fail("qemu", "the guest went off before the command's status came")
 
 
@@ -289,10 +298,6 @@ def _restored_terminal() -> Iterator[None]:
 
 def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     parser = Parser(prog="tools/vm", allow_abbrev=False, description="Boot the built kernel and run CMD in it as root.")
-    parser.usage = (
-        "tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount] [--nvme size=4G,bps=12M,iops=2000,queues=1]"
-        " [--share DIR] [--append 'kernel parameters'] [--arch arm64 [--pages 64k]] [-- CMD ...]"
-    )
     parser.add_argument("--core", default="rust", help="which core does the work: rust (the default) or c")
     parser.add_argument("--smp", type=int, default=2, help="how many CPUs")
     parser.add_argument("--mem", default="2G", help="how much memory")

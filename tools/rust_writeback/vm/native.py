@@ -15,28 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from .. import paths, steps
-from ..build import config, kernel
+from .. import paths
+from ..build.variants import NATIVE
 from ..errors import Failure
-from ..progress import Bar
-from ..run import must
-from . import console, images, machine
-from .emulated import TAINT_DIE, TAINT_WARN, VmFailure, VmResult
-from .options import CORES, amount
-
-OUT = paths.BUILD / "native"
-LINUX = paths.BUILD / "linux-native"
-CONFIG = paths.TOOLS / "config"
-INCLUDED = {"um_arch": CONFIG / "native_clock.h", "signal": CONFIG / "native_signals.h"}
-"""What is compiled into files of the kernel besides, by their names. It is for those of this architecture."""
-
-FRAGMENTS = [CONFIG / f"{name}.config" for name in ("native", "writeback")]
-
-WHOLE_BUILD = 1300
-"""About the number of lines that make prints for a build from nothing."""
+from . import console, emulated, images, machine
+from .emulated import TAINT_DIE, VmFailure, VmResult
+from .options import amount
 
 MOST_CPUS = 8
-BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS = 60.0, 120.0, 3600.0
+BOOT_SECONDS, BEAT_SECONDS = 60.0, 120.0
 
 PORTS = ("control", "stdout", "stderr")
 """The serial lines, in their order; tools/guest/init.c has the same one."""
@@ -87,55 +74,6 @@ exec "$@"
 """Has the host give all of the memory, which it does when it is first written to."""
 
 
-def _make(*arguments: str) -> list[str]:
-    """A make command."""
-    # What the command line has for a file replaces what arch/um has: for one of them, this limit.
-    limit = "-Wframe-larger-than=4096"
-    included = [f"CFLAGS_{name}.o=-include {header} {limit}" for name, header in INCLUDED.items()]
-    return kernel.make("ARCH=um", *included, *arguments, out=OUT)
-
-
-def configure(tree: str) -> None:
-    """Make the .config from the fragments and check it."""
-    result = OUT / ".config"
-    asked = config.merge(FRAGMENTS)
-
-    def merge() -> None:
-        fragment = OUT / "fragment.config"
-        steps.write_whole(fragment, config.render(asked))
-        command = _make(f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
-        what = "the native kernel's configuration"
-        must(command, paths.LOG / "config-native.log", what, kernel.make_environment())
-        config.check(asked, config.parse(result.read_text()))
-
-    steps.step("config-native", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS), [result], merge)
-
-
-def build(tree: str) -> None:
-    """Compile, incrementally, and put the program in its place."""
-
-    def compile_kernel() -> None:
-        fresh = not (OUT / "vmlinux").exists()
-        steps.need_room(paths.BUILD, 1.5 if fresh else 0.5, "the native kernel's objects")
-        steps.need_room(paths.CACHE, 1.0 if fresh else 0.1, "the compiler's cache")
-        log = paths.LOG / "kernel-native.log"
-        with Bar("building the native kernel", WHOLE_BUILD if fresh else None) as bar:
-            must(_make("linux"), log, "the native kernel's build", kernel.make_environment(), bar.count_built)
-        steps.write_whole(LINUX, (OUT / "linux").read_bytes())
-        LINUX.chmod(0o755)
-
-    key = steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, OUT / ".config", *INCLUDED.values())
-    steps.step("kernel-native", key, [LINUX], compile_kernel)
-
-
-def ensure() -> None:
-    """Have build/linux-native match the sources."""
-    with steps.only_one("kernel"):
-        tree = kernel.prepare()
-        configure(tree)
-        build(tree)
-
-
 @dataclass(frozen=True)
 class Options:
     """One boot."""
@@ -143,25 +81,13 @@ class Options:
     core: str = "rust"
     mem: str = "1500M"
     cpus: int = 1
-    append: str = ""
-    """more kernel parameters"""
-    limit: float = WHOLE_SECONDS
-    """seconds after which it has to be done"""
 
     def check(self) -> None:
         """Refuse what cannot work, in one line that says what can."""
-        if self.core not in CORES:
-            raise Failure(f"unknown core {self.core}; the cores are rust and c", 2)
         if not 1 <= self.cpus <= MOST_CPUS:
             raise Failure(f"{self.cpus} CPUs: the native kernel takes 1 to {MOST_CPUS}", 2)
-        try:
-            memory = amount(self.mem)
-            if memory < 64 << 20:
-                raise ValueError
-        except ValueError:
-            raise Failure(f"{self.mem}: give the native machine's memory as 512M or 2G, at least 64M", 2) from None
         there = available()
-        if memory + SPARE > there:
+        if amount(self.mem) + SPARE > there:
             raise Failure(f"{self.mem} of memory: the host has {there >> 20}M left; give the native machine less", 2)
 
 
@@ -175,7 +101,7 @@ def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[st
     # What is read from a line is nothing. If it were the port, the kernel would hang up when we do.
     lines = [f"ssl{number}=null,fd:{ports[name]}" for number, name in enumerate(PORTS)]
     return [
-        str(LINUX),
+        str(NATIVE.image),
         f"mem={amount(options.mem) >> 20}M",
         f"ncpus={options.cpus}",
         "seccomp=on",
@@ -185,7 +111,6 @@ def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[st
         *lines,
         *KERNEL_PARAMETERS.split(),
         f"rust_writeback.core={options.core}",
-        *options.append.split(),
     ]
 
 
@@ -216,15 +141,15 @@ def run(
     Output goes to the sinks, or into the result where there is none.
     """
     options.check()
-    if not LINUX.exists():
-        raise Failure(f"{LINUX.relative_to(paths.PROJECT)} is missing; make it first")
+    if not NATIVE.image.exists():
+        raise Failure(f"{NATIVE.image.relative_to(paths.PROJECT)} is missing; make it first")
     images.ensure_programs()
     collected = {"stdout": bytearray(), "stderr": bytearray()}
     sinks = {"stdout": stdout or collected["stdout"].extend, "stderr": stderr or collected["stderr"].extend}
     log = console.new_log("native")
     with contextlib.ExitStack() as stack:
         kept = log.open("w+b")
-        host = machine.Guest(sinks, BOOT_SECONDS, BEAT_SECONDS, options.limit, kept)
+        host = machine.Guest(sinks, BOOT_SECONDS, BEAT_SECONDS, kept)
         stack.enter_context(host)
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         environment = {**ENVIRONMENT, "VM_CORE": options.core}
@@ -234,23 +159,7 @@ def run(
         host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
         story = host.run()
     judge(options, story, log)
-    assert story.status is not None
-    complaint = console.warning(story.qemu_stderr) or ("it is tainted by a warning" if story.taint & TAINT_WARN else "")
-    return VmResult(
-        status=story.status,
-        stdout=bytes(collected["stdout"]),
-        stderr=bytes(collected["stderr"]),
-        console=log,
-        accel="native",
-        qemu_command=arguments,
-        qemu_version="none",
-        core=story.core,
-        kernel=story.kernel,
-        taint=story.taint,
-        warned=bool(complaint),
-        boot_seconds=story.boot_seconds or 0.0,
-        complaint=complaint,
-    )
+    return emulated.result(story, story.qemu_stderr, log, collected, "native", arguments, "none")
 
 
 def judge(options: Options, story: machine.Story, log: Path) -> None:
@@ -266,8 +175,6 @@ def judge(options: Options, story: machine.Story, log: Path) -> None:
     if found:
         verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
         fail(found[0], f"the native kernel {verb}: {found[1]}")
-    if story.late:
-        fail("hang", f"the native kernel was not done after {options.limit:.0f} seconds")
     if story.silent:
         limit = BEAT_SECONDS if story.kernel else BOOT_SECONDS
         fail("hang", f"the native kernel hung: PID 1 was silent for {limit:.0f} seconds")

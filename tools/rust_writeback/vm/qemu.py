@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import functools
 import re
-import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..arch import ARM64, X86, Arch
-from ..errors import Failure
 from . import images
 from .options import VmOptions, amount
 
@@ -22,7 +20,7 @@ PORTS = ("control", "stdout", "stderr")
 
 @dataclass(frozen=True)
 class Board:
-    """What an architecture's machine is for QEMU: a program and its Debian package, a board, a CPU, a console.
+    """What an architecture's machine is for QEMU: a program, a board, a CPU, a console.
 
     The CPU is without what is dear to emulate: a fifth level of page tables, string instructions that the
     kernel would use byte by byte because they are fast in silicon; of arm64, one with atomic instructions (LSE)
@@ -30,7 +28,6 @@ class Board:
     """
 
     program: str
-    package: str
     machine: str
     cpu: str
     counted_cpu: str
@@ -41,7 +38,6 @@ class Board:
 BOARDS = {
     X86: Board(
         "qemu-system-x86_64",
-        "qemu-system-x86",
         "q35,usb=off,vmport=off,smbus=off,sata=off",
         "max,-la57,-erms,-fsrm,-fsrs,-fzrm",
         "max,-la57,-erms,-fsrm,-fsrs,-fzrm,-rdrand,-rdseed",
@@ -49,7 +45,6 @@ BOARDS = {
     ),
     ARM64: Board(
         "qemu-system-aarch64",
-        "qemu-system-arm",
         "virt,gic-version=3,usb=off",
         "neoverse-n1",
         # A tick of its counter is a nanosecond, too.
@@ -81,19 +76,10 @@ class Wires:
     terminal: bool = False
 
 
-def find(arch: Arch = X86) -> str:
-    """Where the architecture's QEMU is."""
-    board = BOARDS[arch]
-    program = shutil.which(board.program)
-    if not program:
-        raise Failure(f"{board.program} is missing; install it with: apt-get install {board.package}", 128)
-    return program
-
-
 @functools.cache
 def version(arch: Arch = X86) -> str:
     """QEMU's version, as it tells it."""
-    output = subprocess.run([find(arch), "--version"], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([BOARDS[arch].program, "--version"], check=True, capture_output=True, text=True).stdout
     match = re.search(r"version (.*)", output)
     return match[1] if match else output.strip()
 
@@ -171,15 +157,7 @@ def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
     kernel = ["-kernel", str(options.image), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
     kernel += ["-append", f"{parameters} {options.append}".strip()]
     flush = ["env", f"LD_PRELOAD={images.SLOW_FLUSH}", f"FLUSH_US={options.flush_us}"] if options.flush_us else []
-    return [*flush, find(options.arch), *_machine(options, accel), *_devices(options, wires), *kernel]
-
-
-def explain(stderr: str, returncode: int) -> str:
-    """QEMU's own words about why it ended, with what to do when we know."""
-    match = re.search(r"'([\w-]+)' is not a valid device model name", stderr)
-    if match:
-        return f"QEMU lacks the device {match[1]}; install one that has it with: apt-get install qemu-system-x86"
-    return f"QEMU failed: {last_words(stderr, returncode)}"
+    return [*flush, BOARDS[options.arch].program, *_machine(options, accel), *_devices(options, wires), *kernel]
 
 
 def last_words(stderr: str, returncode: int) -> str:
