@@ -82,6 +82,7 @@ def test_a_line_of_code_makes_them_old(project: Path) -> None:
         file.write("int more;\n")
     now = fingerprint(project)
     assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.json" for name in kept.COUNTED]
+    assert kept.stale(project)[0].endswith(f"and here is {now}; run: make price")
     assert kept.stale(project)[1].endswith(f"and here is {now}; run: make micro, then make results ARGS=micro")
 
 

@@ -382,7 +382,8 @@ def stale(project: Path = paths.PROJECT) -> list[str]:
     """What is not of the code that is here, or does not follow from the committed figures."""
     now = lines.fingerprint(project)
     wrong = [
-        f"{RESULTS}/{name}.json is of the code {said}, and here is {now}; run: make {name}, then make results ARGS={name}"
+        f"{RESULTS}/{name}.json is of the code {said}, and here is {now}; run: make {name}"
+        + (f", then make results ARGS={name}" if name in COLLECTED else "")
         for name in COUNTED
         if (said := read(name, project)["setup"]["code"]) != now
     ]

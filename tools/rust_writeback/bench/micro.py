@@ -238,7 +238,8 @@ def main(arguments: list[str]) -> int:
     overwrites = {core: measured[core].overwrites for core in CORES}
     rounds = {core: measured[core].rounds for core in CORES}
     look, files = measured["rust"].look or 0, measured["rust"].files
-    document = {"setup": boots.setup(f"make micro ARCH={options.arch}" if options.arch else "make micro", result), "figures": figures, "ratios": ratios(figures)}
+    command = f"make micro ARCH={options.arch}" if options.arch else "make micro"
+    document = {"setup": boots.setup(command, result), "figures": figures, "ratios": ratios(figures)}
     document |= {"overwrite": overwrite.document(overwrites), "rounds": rounds, "look": look, "files": files}
     write_whole(paths.BUILD / "report" / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
     show(kept.micro_page(document))
