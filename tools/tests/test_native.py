@@ -58,6 +58,7 @@ def test_a_run_that_came_through() -> None:
         (story(taint=1 << 7), "", "oops", "tainted"),
         (story(status=None, silent=True), "", "hang", "silent for 120 seconds"),
         (story(status=None, silent=True, kernel=""), "", "hang", "silent for 60 seconds"),
+        (story(status=None, silent=True, late=True), "", "hang", "not done after 3600 seconds"),
         (story(status=None, returncode=1), "no memory\n", "qemu", "status 1 .*: no memory"),
         (story(status=None, returncode=0), "", "qemu", "without a word"),
     ],

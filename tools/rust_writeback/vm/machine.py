@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -37,6 +38,8 @@ class Story:
     expected: dict[str, int] = field(default_factory=dict)
     boot_seconds: float | None = None
     silent: bool = False
+    late: bool = False
+    """It was alive, but all of its time was over."""
     events: list[str] = field(default_factory=list)
     returncode: int | None = None
     qemu_stderr: str = ""
@@ -67,11 +70,13 @@ class Guest:
         sinks: dict[str, Sink],
         boot_limit: float,
         beat_limit: float,
+        whole_limit: float = math.inf,
         stderr: IO[bytes] | None = None,
     ) -> None:
         self.story = Story()
         self.boot_limit = boot_limit
         self.beat_limit = beat_limit
+        self.whole_limit = whole_limit
         self._sinks = sinks
         self._got = {"stdout": 0, "stderr": 0}
         self._line = self._monitor = b""
@@ -140,9 +145,11 @@ class Guest:
         while not self._complete() and self._selector.get_map() and NO_ROOM not in story.events:
             limit = self.beat_limit if story.kernel else self.boot_limit
             now = time.monotonic()
-            left = self._heard + limit - now
+            whole = self._started + self.whole_limit - now
+            left = min(self._heard + limit - now, whole)
             ready = self._selector.select(max(left, 0))
-            if not ready and left <= 0:
+            story.late = whole <= 0
+            if story.late or (not ready and left <= 0):
                 self._give_up()
                 break
             for key, _ in ready:

@@ -23,7 +23,7 @@ from .emulated import TAINT_DIE, VmFailure, VmResult
 from .options import amount
 
 MOST_CPUS = 8
-BOOT_SECONDS, BEAT_SECONDS = 60.0, 120.0
+BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS = 60.0, 120.0, 3600.0
 
 PORTS = ("control", "stdout", "stderr")
 """The serial lines, in their order; tools/guest/init.c has the same one."""
@@ -149,7 +149,7 @@ def run(
     log = console.new_log("native")
     with contextlib.ExitStack() as stack:
         kept = log.open("w+b")
-        host = machine.Guest(sinks, BOOT_SECONDS, BEAT_SECONDS, kept)
+        host = machine.Guest(sinks, BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS, kept)
         stack.enter_context(host)
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         environment = {**ENVIRONMENT, "VM_CORE": options.core}
@@ -175,6 +175,8 @@ def judge(options: Options, story: machine.Story, log: Path) -> None:
     if found:
         verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
         fail(found[0], f"the native kernel {verb}: {found[1]}")
+    if story.late:
+        fail("hang", f"the native kernel was not done after {WHOLE_SECONDS:.0f} seconds")
     if story.silent:
         limit = BEAT_SECONDS if story.kernel else BOOT_SECONDS
         fail("hang", f"the native kernel hung: PID 1 was silent for {limit:.0f} seconds")
