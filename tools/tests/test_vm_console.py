@@ -22,6 +22,21 @@ HUNG = """\
 [   20.0] Kernel panic - not syncing: hung_task: blocked tasks
 """
 HARD = "[   20.0] Kernel panic - not syncing: Hard LOCKUP\n"
+LOCKED = """\
+[   20.0] watchdog: CPU0: Watchdog detected hard LOCKUP on cpu 1
+[   20.0] Sending NMI from CPU 0 to CPUs 1:
+[   20.0] NMI backtrace for cpu 1
+[   20.0] CPU: 1 UID: 0 PID: 0 Comm: swapper/1 Not tainted 7.3.4
+[   20.0] RIP: 0010:{where}+0xb/0x10
+[   20.0] Code: 48 8b
+[   20.0] RSP: 0018:ffff888000987f10 EFLAGS: {flags}
+[   20.0] NMI backtrace for cpu 0
+[   20.0] CPU: 0 UID: 0 PID: 0 Comm: swapper/0 Not tainted 7.3.4
+[   20.0] RIP: 0010:pv_native_safe_halt+0xb/0x10
+[   20.0] Code: 48 8b
+[   20.0] RSP: 0018:ffff888000987f10 EFLAGS: 00010206
+"""
+DEAF = LOCKED.format(where="pv_native_safe_halt", flags="00010212") + HARD
 STALL = "[   20.0] rcu: INFO: rcu_preempt detected stalls\n[   20.0] Kernel panic - not syncing: RCU Stall\n"
 RUST = "[    3.1] rust_kernel: panicked at fs/x.rs:1:1\n[    3.1] kernel BUG at rust/helpers/bug.c:7!\n"
 
@@ -44,6 +59,21 @@ RUST = "[    3.1] rust_kernel: panicked at fs/x.rs:1:1\n[    3.1] kernel BUG at 
 def test_kinds(text: str, kind: str, words: str) -> None:
     found = console.classify("[    0.0] Linux version 7.3\n" + text)
     assert found and found[0] == kind and words in found[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "cpu"),
+    [
+        (DEAF, "1"),
+        (LOCKED.format(where="lkdtm_HARDLOCKUP", flags="00000002") + HARD, None),
+        (LOCKED.format(where="lkdtm_HARDLOCKUP", flags="00010212") + HARD, None),
+        (LOCKED.format(where="pv_native_safe_halt", flags="00010012") + HARD, None),
+        (HARD, None),
+    ],
+)
+def test_a_cpu_that_waits_for_its_timer_is_deaf(text: str, cpu: str | None) -> None:
+    """One that runs, or that has its interrupts off, is locked up."""
+    assert console.deaf_cpu(text) == cpu
 
 
 def test_a_quiet_console_tells_nothing() -> None:

@@ -17,6 +17,7 @@ from rust_writeback.check import power_cuts
 from rust_writeback.vm import accel, emulated, images, in_turn, machine, qemu
 from rust_writeback.vm.torn_drive import Drive, SECTOR
 from rust_writeback.vm.options import VmOptions
+from test_vm_console import DEAF
 
 FAKE = """#!{python}
 import os, re, signal, sys
@@ -145,6 +146,12 @@ def test_a_status_without_all_of_the_output_is_no_success(plan: Plan) -> None:
     assert (result.status, result.stdout, result.deaths) == (7, b"whole", 1)
 
 
+def test_a_timer_that_qemu_loses_is_a_death(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    plan(f"log({DEAF!r}); sys.exit(0)", LIVES)
+    assert emulated.run(OPTIONS, ["true"], again=emulated.from_scratch).deaths == 1
+    assert "QEMU died (CPU 1 is halted and gets no interrupt of its timer)" in capsys.readouterr().err
+
+
 PANIC = r'log("[    1.0] Kernel panic - not syncing: it is over\n"); '
 EVENT = """say("monitor", '{"event": "GUEST_PANICKED"}'); """
 
@@ -157,6 +164,8 @@ EVENT = """say("monitor", '{"event": "GUEST_PANICKED"}'); """
         (HALF + EVENT + "die()", "panic"),
         (HALF + r'log("[    1.0] kernel BUG at mm/x.c:1!\n"); die()', "oops"),
         (HALF + "signal.pause()", "hang"),
+        (HALF + f"log({DEAF.replace('pv_native_safe_halt', 'spin')!r}); sys.exit(0)", "hang"),
+        (HALF + f"log({'WARNING: mm/x.c:7' + chr(10) + DEAF!r}); sys.exit(0)", "hang"),
         (HALF + "sys.exit(0)", "qemu"),
         (r"""words("qemu: 'nvme' is not a valid device model name\n"); sys.exit(1)""", "qemu"),
         (HALF + r'log("[    1.0] WARNING: mm/x.c:7 at f+0x1\n"); die()', "qemu"),

@@ -38,6 +38,14 @@ DEATHS = (
 )
 """How the reason of a panic begins that follows a mistake of the kernel's own."""
 
+DEAF = re.compile(
+    STAMP + r"watchdog: CPU\d+: Watchdog detected hard LOCKUP on cpu (\d+)$(?:\n.*)*?\n.*NMI backtrace for cpu \1$"
+    r"(?:\n.*){1,2}\n.*RIP: 0010:pv_native_safe_halt\+.*(?:\n.*){1,2} EFLAGS: (\w+)$",
+    re.MULTILINE,
+)
+"""A CPU that gets no interrupt of its timer though it is halted, and its flags."""
+INTERRUPTS_ON = 1 << 9
+
 RACE = re.compile(r"BUG: KCSAN: [\w: -]+ in (.*)")
 OURS = re.compile(r"\b(?:_R\w+|rust_\w+|bio_task_\w+|(?:bdi|mapping)_dontcache_dirty)\b")
 """Our functions, in Rust and in C. The kernel's C has races that are none of our business."""
@@ -69,6 +77,15 @@ def classify(text: str) -> tuple[str, str] | None:
     if panic:
         return ("oops" if panic[2].startswith(DEATHS) else "panic"), panic[1].strip()
     return None
+
+
+def deaf_cpu(text: str) -> str | None:
+    """The CPU that the machine has left without its timer, if a watchdog found one.
+
+    No mistake of a kernel holds up a CPU that is halted and takes interrupts.
+    """
+    found = DEAF.search(text)
+    return found[1] if found and int(found[2], 16) & INTERRUPTS_ON else None
 
 
 def warning(text: str) -> str | None:

@@ -50,7 +50,7 @@ class VmFailure(Failure):
 
     @property
     def qemu_died(self) -> bool:
-        """Was it QEMU itself, of its own assertion or another signal, while all was well in the guest?"""
+        """Was it QEMU itself, of an assertion, a signal or a timer that it lost, while all was well in the guest?"""
         return bool(self.last_words)
 
 
@@ -247,6 +247,10 @@ def _judge(options: VmOptions, story: machine.Story, text: str, log: Path, limit
     found = console.classify(text)
     if story.silent and machine.PANICKED not in story.events:
         fail("hang", f"the guest hung: PID 1 was silent for {limit:.0f} seconds")
+    deaf = console.deaf_cpu(text)
+    if deaf and found and found[0] == "hang" and not console.warning(text):
+        words = f"CPU {deaf} is halted and gets no interrupt of its timer"
+        fail("qemu", f"QEMU died: {words}", words)
     if found:
         verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
         fail(found[0], f"the guest {verb}: {found[1]}")
