@@ -12,10 +12,10 @@ use kernel::{
         BioTask,
         CompletedBio, //
     },
+    container_of,
     dropbehind::DropRing,
     interrupt::local_interrupt_disable,
     prelude::*,
-    sched,
     writeback::dropbehind::FEW, //
 };
 
@@ -49,24 +49,14 @@ pub unsafe extern "C" fn bio_can_end_here(bio: *mut bindings::bio) -> bool {
     nr > 0 && DropRing::has_room(&local_interrupt_disable(), nr)
 }
 
-/// Ends the bios queued in `task`.
+/// Ends the bios queued for `work`.
 ///
 /// # Safety
 ///
-/// `task` must point at the `bio_task` of a CPU. The caller must be the work item in it.
+/// The caller must be the work item of a CPU's `bio_task`, which `work` points at.
 #[export]
-pub unsafe extern "C" fn bio_task_run(task: *mut bindings::bio_task) {
+pub unsafe extern "C" fn bio_task_run(work: *mut bindings::work_struct) {
     // SAFETY: The caller promises a CPU's storage, which is never freed.
-    let task = unsafe { BioTask::from_raw(task) };
-    loop {
-        let mut bios = task.take();
-        let Some(first) = bios.pop() else {
-            return;
-        };
-        first.end();
-        while let Some(bio) = bios.pop() {
-            bio.end();
-            sched::cond_resched();
-        }
-    }
+    let task = unsafe { BioTask::from_raw(container_of!(work, bindings::bio_task, work)) };
+    while task.end_all() {}
 }

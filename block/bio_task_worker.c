@@ -18,11 +18,6 @@ void bio_task_begin(struct bio_task *task)
 	queue_work(bio_task_wq, &task->work);
 }
 
-static void bio_task_work(struct work_struct *work)
-{
-	bio_task_run(container_of(work, struct bio_task, work));
-}
-
 unsigned int bio_nr_dropbehind(struct bio *bio, unsigned int most)
 {
 	unsigned int nr = 0, nr_dropbehind = 0;
@@ -45,7 +40,7 @@ static int __init bio_task_init(void)
 	if (!bio_task_wq)
 		panic("bio: no workqueue to complete bios in task context\n");
 	for_each_possible_cpu(cpu)
-		INIT_WORK(&per_cpu(bio_tasks, cpu).work, bio_task_work);
+		INIT_WORK(&per_cpu(bio_tasks, cpu).work, bio_task_run);
 	return 0;
 }
 subsys_initcall(bio_task_init);

@@ -15,7 +15,7 @@ use kernel::{
         Flusher,
         Lists, //
     },
-    fs::AddressSpace,
+    fs::Inode,
     prelude::*,
     writeback::{
         kick::{
@@ -147,33 +147,19 @@ pub unsafe extern "C" fn dontcache_queue(
     lists.queue_older(sb, dirtied_before) as c_int
 }
 
-/// The inode of `mapping` has moved to the lists of `wb`. Moves it to `b_dontcache` if it belongs
-/// there.
+/// Returns whether `inode`, which moves to another list of `wb`, belongs in `b_dontcache`.
 ///
 /// # Safety
 ///
-/// `mapping` must point at the page cache of an inode, in the lists of the live `wb`. The caller
-/// must hold the `list_lock` of `wb` and the lock of the inode.
+/// `inode` and `wb` must be live, and `wb` be that of the inode. The caller must hold the
+/// `list_lock` of `wb` and the lock of the inode. It must hold the lock of the inode's page cache
+/// if it moves the inode to this wb, and not otherwise.
 #[export]
-pub unsafe extern "C" fn dontcache_switched(
-    mapping: *mut bindings::address_space,
+pub unsafe extern "C" fn dontcache_keeps(
+    inode: *mut bindings::inode,
     wb: *mut bindings::bdi_writeback,
-) {
-    // SAFETY: The caller promises the lock, and a live page cache.
-    let (lists, mapping) = unsafe { (Lists::assume_locked(wb), AddressSpace::from_raw(mapping)) };
-    lists.adopt(mapping.host());
-}
-
-/// Returns whether the inode of `mapping`, which moves to another list of its wb, belongs in
-/// `b_dontcache`.
-///
-/// # Safety
-///
-/// `mapping` must point at the page cache of an inode that is not freed during the call. The caller
-/// must hold the `list_lock` of its wb and the lock of the inode, but not the lock of the page
-/// cache.
-#[export]
-pub unsafe extern "C" fn dontcache_keeps(mapping: *mut bindings::address_space) -> bool {
-    // SAFETY: The caller promises a live page cache.
-    unsafe { AddressSpace::from_raw(mapping) }.keep_dontcache_listed()
+) -> bool {
+    // SAFETY: The caller promises the lock, and a live inode.
+    let (lists, inode) = unsafe { (Lists::assume_locked(wb), Inode::from_raw(inode)) };
+    lists.keeps(inode)
 }

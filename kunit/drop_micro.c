@@ -84,7 +84,7 @@ static s64 drop_ring(void)
 	if (!cancel_delayed_work(&ring->work))
 		return 0;
 	begin = get_cycles();
-	dropbehind_work(ring);
+	dropbehind_work(&ring->work.work);
 	return get_cycles() - begin;
 }
 

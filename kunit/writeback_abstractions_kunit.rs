@@ -10,20 +10,25 @@ mod tests {
         alloc::flags::GFP_KERNEL,
         backing_dev::{
             BdiWriteback,
-            WbStat,
-            WbState, //
+            WbStat, //
         },
         bindings,
         error::{
             code,
             Result, //
         },
-        folio::Folio,
+        folio::{
+            Folio,
+            DIRTY,
+            DROPBEHIND,
+            WRITEBACK, //
+        },
         page::Page,
         sync::aref::ARef,
         writeback::kick::{
             ask,
             consume,
+            Bit,
             Run,
             Wb, //
         }, //
@@ -45,15 +50,15 @@ mod tests {
     #[test]
     fn state_bits_are_what_c_sees() -> Result {
         let wb = idle_wb();
-        assert!(!wb.test(WbState::StartDontcache));
-        assert!(!wb.test_and_set(WbState::StartDontcache));
-        assert!(wb.test_and_set(WbState::StartDontcache));
+        assert!(!wb.test(Bit::Pending));
+        assert!(!wb.test_and_set(Bit::Pending));
+        assert!(wb.test_and_set(Bit::Pending));
         // SAFETY: The wb is never freed, and no other code uses this bit of it.
         let state = unsafe { (*wb.as_raw()).state };
         assert!(state & (1 << bindings::wb_state_WB_start_dontcache) != 0);
-        assert!(wb.test_and_clear(WbState::StartDontcache));
-        assert!(!wb.test_and_clear(WbState::StartDontcache));
-        assert!(!wb.test(WbState::StartDontcache));
+        assert!(wb.test_and_clear(Bit::Pending));
+        assert!(!wb.test_and_clear(Bit::Pending));
+        assert!(!wb.test(Bit::Pending));
         Ok(())
     }
 
@@ -108,8 +113,7 @@ mod tests {
         let page = Page::alloc_page(GFP_KERNEL)?;
         let folio = folio_of(&page);
         assert_eq!(folio.nr_pages(), 1);
-        let flags = folio.flags();
-        assert!(!flags.dirty() && !flags.writeback() && !flags.dropbehind());
+        assert!(!folio.flags().has(DIRTY | WRITEBACK | DROPBEHIND));
         assert!(!folio.test_uptodate());
         folio.try_lock().ok_or(code::EBUSY)?.mark_uptodate();
         assert!(folio.test_uptodate());

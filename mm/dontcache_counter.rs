@@ -24,26 +24,13 @@ use kernel::{
     }, //
 };
 
-/// The flags of a folio that counts.
-const BOTH: Flags = Flags {
-    dirty: true,
-    dropbehind: true,
-};
-
-/// Updates the counter of `wb` after a change of the flags of a folio of `nr` pages.
-fn account(wb: &BdiWriteback, before: Flags, after: Flags, nr: i64) {
-    match change(before, after) {
-        0 => {}
-        folios => wb.add_dontcache_dirty(folios.wrapping_mul(nr)),
-    }
-}
-
-/// The same for `folio`, which is in the page cache that is locked. Folios of a page cache without
-/// writeback are not counted.
-fn account_in(pages: &PagesGuard<'_>, folio: &Folio, before: Flags, after: Flags) {
-    if pages.mapping().can_writeback() {
+/// Updates the counter after a change of the flags of `folio`, which is in the page cache that is
+/// locked. Folios of a page cache without writeback are not counted.
+fn account(pages: &PagesGuard<'_>, folio: &Folio, before: Flags, after: Flags) {
+    let folios = change(before, after);
+    if folios != 0 && pages.mapping().can_writeback() {
         if let Some(wb) = pages.wb() {
-            account(wb, before, after, folio.nr_pages() as i64);
+            wb.add_dontcache_dirty(folios.wrapping_mul(folio.nr_pages() as i64));
         }
     }
 }
@@ -63,7 +50,7 @@ pub unsafe extern "C" fn dontcache_dirtied(
 ) {
     // SAFETY: The caller promises a live page cache and wb.
     let (mapping, wb) = unsafe { (AddressSpace::from_raw(mapping), BdiWriteback::from_raw(wb)) };
-    account(wb, BOTH.cleaned(), BOTH, nr as i64);
+    wb.add_dontcache_dirty(nr as i64);
     mapping.mark_dontcache_dirty();
 }
 
@@ -78,7 +65,7 @@ pub unsafe extern "C" fn dontcache_dirtied(
 pub unsafe extern "C" fn dontcache_cleaned(wb: *mut bindings::bdi_writeback, nr: c_long) {
     // SAFETY: The caller promises a live wb.
     let wb = unsafe { BdiWriteback::from_raw(wb) };
-    account(wb, BOTH, BOTH.cleaned(), nr as i64);
+    wb.add_dontcache_dirty((nr as i64).wrapping_neg());
 }
 
 /// Claims `folio` for a user other than DONTCACHE: clears dropbehind and uncounts dirty pages.
@@ -97,7 +84,7 @@ pub unsafe extern "C" fn dropbehind_claim(
     let (folio, mapping) = unsafe { (Folio::from_raw(folio), AddressSpace::from_raw(mapping)) };
     let pages = mapping.lock_pages();
     if let Some(before) = folio.claim(&pages) {
-        account_in(&pages, folio, before, before.claimed());
+        account(&pages, folio, before, before.claimed());
     }
 }
 
@@ -125,38 +112,6 @@ pub unsafe extern "C" fn dropbehind_mark(folio: *mut bindings::folio) -> bool {
     if before.marked().counts() {
         mapping.mark_dontcache_dirty();
     }
-    account_in(&pages, folio, before, before.marked());
+    account(&pages, folio, before, before.marked());
     true
-}
-
-/// Moves the pages of `folio`, if they count, from the counter of `old_wb` to that of `new_wb`, to
-/// which its inode moves. Leaves a request on `new_wb`, because the kick for these pages stays on
-/// `old_wb`. The caller wakes the flusher of `new_wb` in the end.
-///
-/// # Safety
-///
-/// `folio` must point at a folio in the page cache of an inode, `old_wb` and `new_wb` at live wbs.
-/// No other context may account folios of that inode during the call.
-#[export]
-pub unsafe extern "C" fn dontcache_moved(
-    folio: *mut bindings::folio,
-    old_wb: *mut bindings::bdi_writeback,
-    new_wb: *mut bindings::bdi_writeback,
-) {
-    // SAFETY: The caller promises a live folio.
-    let folio = unsafe { Folio::from_raw(folio) };
-    if !folio.is_dontcache_dirty() {
-        return;
-    }
-    let pages = folio.nr_pages() as i64;
-    // SAFETY: The caller promises two live wbs.
-    let (old, new) = unsafe {
-        (
-            BdiWriteback::from_raw(old_wb),
-            BdiWriteback::from_raw(new_wb),
-        )
-    };
-    old.add_dontcache_dirty(pages.wrapping_neg());
-    new.add_dontcache_dirty(pages);
-    kernel::writeback::kick::leave(new);
 }

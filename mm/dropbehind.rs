@@ -5,6 +5,7 @@
 use core::ptr::NonNull;
 use kernel::{
     bindings,
+    container_of,
     dropbehind::{
         drop_locked,
         end_dropbehind,
@@ -44,13 +45,16 @@ pub unsafe extern "C" fn dropbehind_drop_locked(folio: *mut bindings::folio) {
     unsafe { drop_locked(NonNull::new_unchecked(folio)) };
 }
 
-/// Drops the folios in `ring`.
+/// Drops the folios in the ring of `work`.
 ///
 /// # Safety
 ///
-/// `ring` must point at the ring of a CPU. The caller must be the work item in it.
+/// The caller must be the work item of a CPU's ring, which `work` points at.
 #[export]
-pub unsafe extern "C" fn dropbehind_work(ring: *mut bindings::dropbehind_ring) {
+pub unsafe extern "C" fn dropbehind_work(work: *mut bindings::work_struct) {
     // SAFETY: The caller promises a CPU's storage, and to be its work item.
-    unsafe { DropRing::from_raw(ring).drop_all() };
+    unsafe {
+        let ring = container_of!(work, bindings::dropbehind_ring, work.work);
+        DropRing::from_raw(ring).drop_all();
+    }
 }

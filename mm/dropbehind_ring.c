@@ -77,12 +77,6 @@ void dropbehind_del_lru(struct folio *const *folios, unsigned int nr)
 	}
 }
 
-static void dropbehind_work_fn(struct work_struct *work)
-{
-	dropbehind_work(container_of(to_delayed_work(work),
-				     struct dropbehind_ring, work));
-}
-
 static int __init dropbehind_init(void)
 {
 	unsigned int cpu;
@@ -94,7 +88,7 @@ static int __init dropbehind_init(void)
 		panic("mm: no workqueue to drop folios in\n");
 	for_each_possible_cpu(cpu)
 		INIT_DELAYED_WORK(&per_cpu(dropbehind_rings, cpu).work,
-				  dropbehind_work_fn);
+				  dropbehind_work);
 	return 0;
 }
 core_initcall(dropbehind_init);

@@ -9,7 +9,7 @@
 void bio_micro_work(void)
 {
 	if (rust_writeback_active())
-		bio_task_run(this_cpu_ptr(&bio_tasks));
+		bio_task_run(this_cpu_ptr(&bio_tasks.work));
 	else
 		bio_complete_work_fn(this_cpu_ptr(&bio_complete_batch.work));
 }

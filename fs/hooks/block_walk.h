@@ -36,14 +36,6 @@ static const struct buffer_walk_ops block_walk_ops = {
 	.abort		= block_walk_abort,
 };
 
-static inline int
-block_walk_begin(struct folio *folio, loff_t pos, unsigned int len,
-		 get_block_t *get_block, const struct iomap *iomap)
-{
-	return buffer_walk_begin(folio, pos, len, get_block, (void *)iomap,
-				 &block_walk_ops);
-}
-
 #ifdef CONFIG_RUST_WRITEBACK
 EXPORT_SYMBOL_GPL(buffer_walk_begin);
 #endif

@@ -5,9 +5,17 @@
  */
 #ifdef CONFIG_RUST_WRITEBACK
 
+static bool inode_io_list_move_locked(struct inode *inode,
+				      struct bdi_writeback *wb,
+				      struct list_head *head);
 static struct bdi_writeback *inode_to_wb_and_lock_list(struct inode *inode);
 static long __writeback_inodes_wb(struct bdi_writeback *wb,
 				  struct wb_writeback_work *work);
+
+struct list_head *wb_dontcache_list(struct bdi_writeback *wb)
+{
+	return &wb->b_dontcache;
+}
 
 struct bdi_writeback *wb_lock_list_of(struct inode *inode)
 {
@@ -71,61 +79,31 @@ long dontcache_test_flush(struct bdi_writeback *wb)
 
 #endif /* CONFIG_RUST_WRITEBACK */
 
-/* Choose the list of @wb for the dirty @inode: b_dontcache or @list. */
-static struct list_head *dontcache_dirty_list(struct inode *inode,
-					      struct bdi_writeback *wb,
-					      struct list_head *list)
+/*
+ * The list of @wb that @inode, which moves to @list, belongs in: b_dontcache or
+ * @list.
+ */
+static struct list_head *dontcache_list(struct inode *inode,
+					struct bdi_writeback *wb,
+					struct list_head *list)
 {
-	if (!rust_writeback_active() || list != &wb->b_dirty ||
-	    !dontcache_keeps(&inode->i_data))
+	if (!rust_writeback_active() ||
+	    (list != &wb->b_dirty && list != &wb->b_more_io) ||
+	    !dontcache_keeps(inode, wb))
 		return list;
-	return wb_dontcache_list(wb);
-}
-
-/* @inode changes lists: returns true if it was moved to b_dontcache. */
-static bool dontcache_list(struct inode *inode, struct bdi_writeback *wb)
-{
-	if (!rust_writeback_active() || !dontcache_keeps(&inode->i_data))
-		return false;
 	inode_state_clear(inode, I_SYNC_QUEUED);
-	inode_io_list_move_locked(inode, wb, wb_dontcache_list(wb));
-	return true;
+	return wb_dontcache_list(wb);
 }
 
 /* A round writes @chunk pages of an inode at a time, or fewer. */
 static long dontcache_limit_chunk(struct bdi_writeback *wb,
 				  struct wb_writeback_work *work, long chunk)
 {
-	if (work->reason != WB_REASON_DONTCACHE || !rust_writeback_active())
-		return chunk;
-	return min(chunk, wb_dontcache_portion(wb));
-}
-
-/* The inode of @folio moves to another wb. @folio may be dirty. */
-static inline void dontcache_account_moved(struct folio *folio,
-					   struct bdi_writeback *old_wb,
-					   struct bdi_writeback *new_wb)
-{
-	if (rust_writeback_active())
-		dontcache_moved(folio, old_wb, new_wb);
-}
-
-/* @inode has moved to the lists of @wb. i_pages is locked. */
-static inline void dontcache_inode_switched(struct inode *inode,
-					    struct bdi_writeback *wb)
-{
-	if (rust_writeback_active())
-		dontcache_switched(&inode->i_data, wb);
-}
-
-/* Queue old b_dontcache inodes for a work item of @wb; returns how many. */
-static inline int dontcache_queue_older(struct bdi_writeback *wb,
-					struct super_block *sb,
-					unsigned long dirtied_before)
-{
-	if (!rust_writeback_active())
-		return 0;
-	return dontcache_queue(wb, sb, dirtied_before);
+#ifdef CONFIG_RUST_WRITEBACK
+	if (work->reason == WB_REASON_DONTCACHE && rust_writeback_active())
+		return min(chunk, wb->dontcache_portion);
+#endif
+	return chunk;
 }
 
 /* Serve a kick between two portions of @work, or before the next if NULL. */
@@ -146,11 +124,4 @@ static inline bool dontcache_holds_kicks(void)
 #else
 	return false;
 #endif
-}
-
-/* The flusher is about to sleep: schedule it again if pages are left. */
-static inline void dontcache_look_again(struct bdi_writeback *wb)
-{
-	if (rust_writeback_active() && !dontcache_holds_kicks())
-		dontcache_rest(wb);
 }

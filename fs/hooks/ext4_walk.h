@@ -47,12 +47,3 @@ static const struct buffer_walk_ops ext4_walk_delayed_ops = {
 	.abort		= ext4_walk_abort,
 	.keeps_new	= true,
 };
-
-static inline int
-ext4_walk_begin(handle_t *handle, struct folio *folio, loff_t pos,
-		unsigned int len, get_block_t *get_block)
-{
-	return buffer_walk_begin(folio, pos, len, get_block, handle,
-				 handle ? &ext4_walk_ops :
-				 &ext4_walk_delayed_ops);
-}

@@ -3,7 +3,7 @@
 
 //! A buffer belongs to the context that has locked its folio.
 
-use kernel::{buffer_head::BufferRing, folio::LockedFolio};
+use kernel::{buffer_head::BufferRing, folio::LockedFolio, writeback::buffer_walk::Ring};
 
 fn elsewhere<T: Send>(_: T) {}
 
@@ -12,7 +12,7 @@ pub fn misuse(folio: &LockedFolio) {
     // SAFETY: The folio has buffers, for the sake of the example.
     for buffer in unsafe { BufferRing::of(folio) }
         .iter()
-        .flat_map(|ring| ring.cursor(0..1))
+        .flat_map(|ring| ring.buffers(0..1))
     {
         elsewhere(buffer);
     }

@@ -6,11 +6,12 @@
 use kernel::{
     buffer_head::{BufferHead, BufferRing},
     folio::Folio,
+    writeback::buffer_walk::Ring,
 };
 
 /// The buffer could be freed while the reference exists.
 pub fn misuse(folio: &Folio) -> Option<&BufferHead> {
     let guard = folio.try_lock()?;
     // SAFETY: The folio has buffers, for the sake of the example.
-    unsafe { BufferRing::of(&guard) }?.cursor(0..1).next()
+    unsafe { BufferRing::of(&guard) }?.buffers(0..1).next()
 }

@@ -3,7 +3,7 @@
 
 //! The end of dropbehind frees the buffers of a folio.
 
-use kernel::{buffer_head::BufferRing, folio::Folio};
+use kernel::{buffer_head::BufferRing, folio::Folio, writeback::buffer_walk::Ring};
 
 /// The ring would refer to freed buffers.
 pub fn misuse(folio: &Folio) -> Option<usize> {
@@ -12,5 +12,5 @@ pub fn misuse(folio: &Folio) -> Option<usize> {
     let ring = unsafe { BufferRing::of(&guard) };
     // SAFETY: The context is a task with interrupts on, for the sake of the example.
     unsafe { guard.end_dropbehind() };
-    ring.map(|ring| ring.cursor(0..ring.blocks()).count())
+    ring.map(|ring| ring.buffers(0..ring.blocks()).count())
 }

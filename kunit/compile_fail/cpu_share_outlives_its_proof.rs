@@ -8,5 +8,5 @@ use kernel::{dropbehind::DropRing, interrupt::local_interrupt_disable};
 /// The context may move once interrupts are on again.
 pub fn misuse() -> &'static DropRing {
     let off = local_interrupt_disable();
-    DropRing::per_cpu().this(&off)
+    DropRing::of_this_cpu(&off)
 }

@@ -7,5 +7,5 @@ use kernel::dropbehind::DropRing;
 
 /// The context could move to another CPU before the access.
 pub fn misuse() -> &'static DropRing {
-    DropRing::per_cpu().this()
+    DropRing::of_this_cpu()
 }

@@ -10,7 +10,7 @@ use kernel::{
     folio::{Folio, LockedFolio},
     fs::AddressSpace,
     interrupt::local_interrupt_disable,
-    writeback::buffer_walk::Buffer,
+    writeback::buffer_walk::{Buffer, Ring},
 };
 
 /// Marks under the lock of the folio, wakes under the lock of the page cache.
@@ -30,7 +30,7 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
     let Some(ring) = (unsafe { BufferRing::of(folio) }) else {
         return 0;
     };
-    ring.cursor(0..ring.blocks())
+    ring.buffers(0..ring.blocks())
         .filter(|buffer| buffer.is_uptodate())
         .count()
 }
@@ -38,16 +38,13 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
 /// Adds a bio, and ends all bios that were added.
 pub fn proper_task(bio: CompletedBio) {
     BioTask::add(bio);
-    let mut bios = BioTask::per_cpu().of_any().take();
-    while let Some(bio) = bios.pop() {
-        bio.end();
-    }
+    while BioTask::of_this_cpu().end_all() {}
 }
 
 /// Reads this CPU's share while the context stays on the CPU.
 pub fn proper_share() -> *const DropRing {
     let off = local_interrupt_disable();
-    core::ptr::from_ref(DropRing::per_cpu().this(&off))
+    core::ptr::from_ref(DropRing::of_this_cpu(&off))
 }
 
 /// Ends dropbehind after the last use of the buffers.

@@ -88,7 +88,7 @@ dropbehind_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
 	const unsigned long both = BIT(PG_dirty) | BIT(PG_dropbehind);
 	unsigned long flags;
 
-	if (!dropbehind_needs_lock(folio))
+	if (!dropbehind_active(folio))
 		return folio_test_clear_dirty(folio);
 	flags = atomic_long_fetch_andnot(BIT(PG_dirty),
 					 (atomic_long_t *)folio_flags(folio, 0));
@@ -96,33 +96,3 @@ dropbehind_test_clear_dirty(struct folio *folio, struct bdi_writeback *wb)
 		dontcache_cleaned(wb, folio_nr_pages(folio));
 	return flags & BIT(PG_dirty);
 }
-
-/* A page cache lock, not taken if the wb section already holds it. */
-struct dropbehind_pages_lock {
-	struct address_space *mapping;
-	unsigned long flags;
-};
-
-static struct dropbehind_pages_lock
-dropbehind_lock_pages(struct folio *folio, struct address_space *mapping,
-		      const struct wb_lock_cookie *cookie)
-{
-	struct dropbehind_pages_lock lock = {};
-
-	if (dropbehind_needs_lock(folio) && !cookie->locked) {
-		lock.mapping = mapping;
-		xa_lock_irqsave(&mapping->i_pages, lock.flags);
-	}
-	return lock;
-}
-
-static void dropbehind_unlock_pages(struct dropbehind_pages_lock *lock)
-{
-	if (lock->mapping)
-		xa_unlock_irqrestore(&lock->mapping->i_pages, lock->flags);
-}
-
-DEFINE_CLASS(dropbehind_pages_lock, struct dropbehind_pages_lock, dropbehind_unlock_pages(&_T),
-	     dropbehind_lock_pages(folio, mapping, cookie),
-	     struct folio *folio, struct address_space *mapping,
-	     const struct wb_lock_cookie *cookie)

@@ -41,8 +41,6 @@ static inline bool rust_writeback_active(void)
 void dontcache_dirtied(struct address_space *mapping, struct bdi_writeback *wb,
 		       long nr);
 void dontcache_cleaned(struct bdi_writeback *wb, long nr);
-void dontcache_moved(struct folio *folio, struct bdi_writeback *old_wb,
-		     struct bdi_writeback *new_wb);
 void dropbehind_claim(struct folio *folio, struct address_space *mapping);
 bool dropbehind_mark(struct folio *folio);
 
@@ -50,21 +48,6 @@ bool dropbehind_mark(struct folio *folio);
  * mm/dropbehind_dirty.h: returns the page cache if @folio was clean, else NULL
  */
 struct address_space *dropbehind_dirty_buffers(struct folio *folio);
-
-/*
- * The @nr pages of @folio stopped being dirty on @wb. The page cache has been
- * locked since before, so the dropbehind flag is unchanged. Returns true if C
- * has nothing to count.
- */
-static __always_inline bool
-dontcache_account_cleaned(struct folio *folio, struct bdi_writeback *wb, long nr)
-{
-	if (!rust_writeback_active())
-		return false;
-	if (folio_test_dropbehind(folio))
-		dontcache_cleaned(wb, nr);
-	return true;
-}
 
 /* True if @folio is dirty and its writeback will include the caller's data. */
 static inline bool folio_stays_dirty(const struct folio *folio)
@@ -79,21 +62,14 @@ static inline bool folio_stays_dirty(const struct folio *folio)
 }
 
 /*
- * True if @folio must be made dirty under the lock of its page cache. The caller
- * has locked or mapped @folio. So an ordinary folio does not become dropbehind
- * after this test (see dropbehind_mark()).
+ * True if @folio is dropbehind and the core is in Rust. Then @folio must be made
+ * dirty under the lock of its page cache, and be claimed before its dirty data
+ * is cancelled. If the caller has locked or mapped @folio, an ordinary folio does
+ * not become dropbehind after this test (see dropbehind_mark()).
  */
-static inline bool dropbehind_needs_lock(const struct folio *folio)
+static inline bool dropbehind_active(const struct folio *folio)
 {
 	return rust_writeback_active() && folio_test_dropbehind(folio);
-}
-
-/* @folio moves to @newfolio. No other context holds a reference on either. */
-static inline void dropbehind_migrate(struct folio *newfolio,
-				      struct folio *folio)
-{
-	if (rust_writeback_active() && folio_test_dropbehind(folio))
-		folio_set_dropbehind(newfolio);
 }
 
 /*
@@ -132,7 +108,7 @@ static inline size_t dropbehind_first_len(bool dontcache, loff_t pos, size_t len
  */
 static inline void dropbehind_read_rest(struct folio *folio)
 {
-	if (rust_writeback_active() && folio_test_dropbehind(folio))
+	if (dropbehind_active(folio))
 		folio_set_referenced(folio);
 }
 
@@ -148,8 +124,7 @@ void dontcache_rest(struct bdi_writeback *wb);
 void dontcache_init(struct bdi_writeback *wb);
 int dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 		    unsigned long dirtied_before);
-bool dontcache_keeps(struct address_space *mapping);
-void dontcache_switched(struct address_space *mapping, struct bdi_writeback *wb);
+bool dontcache_keeps(struct inode *inode, struct bdi_writeback *wb);
 
 /* fs/dontcache_flusher.h, for rust/kernel/flusher.rs */
 struct bdi_writeback *wb_lock_list_of(struct inode *inode);
@@ -161,13 +136,8 @@ long wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
 /* mm/dropbehind_dirty.h: called by the flusher of @wb; in pages */
 unsigned long wb_background_pages(struct bdi_writeback *wb);
 
-/* fs/dontcache_wb.c: init and exit of @wb, whose counter must be zero at exit */
-void dontcache_wb_init(struct bdi_writeback *wb);
-void dontcache_wb_exit(struct bdi_writeback *wb);
-
-/* fs/dontcache_wb.c: fields of @wb, which exist with CONFIG_RUST_WRITEBACK */
+/* fs/dontcache_flusher.h: a field of @wb that only CONFIG_RUST_WRITEBACK has */
 struct list_head *wb_dontcache_list(struct bdi_writeback *wb);
-long wb_dontcache_portion(const struct bdi_writeback *wb);
 
 #ifdef CONFIG_RUST_WRITEBACK_AB
 /* fs/dontcache_flusher.h, for tests: serve a kick as the flusher does */
@@ -235,7 +205,7 @@ struct dropbehind_ring {
 
 void dropbehind_end(struct folio *folio);
 void dropbehind_drop_locked(struct folio *folio);
-void dropbehind_work(struct dropbehind_ring *ring);
+void dropbehind_work(struct work_struct *work);
 
 /* mm/dropbehind_ring.c, for rust/kernel/dropbehind.rs */
 DECLARE_PER_CPU_ALIGNED(struct dropbehind_ring, dropbehind_rings);
@@ -257,7 +227,7 @@ struct bio_task {
 };
 
 void bio_task_add(struct bio *bio);
-void bio_task_run(struct bio_task *task);
+void bio_task_run(struct work_struct *work);
 bool bio_can_end_here(struct bio *bio);
 
 /* block/bio_task_worker.c, for rust/kernel/bio.rs */
@@ -285,13 +255,6 @@ static inline bool bio_waits_for_task(struct bio *bio)
 	}
 	bio_task_add(bio);
 	return true;
-}
-
-/* Complete @bio in a task if @folio, which it writes, is dropbehind. */
-static inline void bio_add_dropbehind(struct bio *bio, struct folio *folio)
-{
-	if (rust_writeback_active() && folio_test_dropbehind(folio))
-		bio_set_flag(bio, BIO_COMPLETE_IN_TASK);
 }
 
 #endif /* _LINUX_RUST_WRITEBACK_H */

@@ -25,12 +25,6 @@ rust_helper_inode_to_wb(struct inode *inode)
 }
 
 __rust_helper bool
-rust_helper_test_bit(unsigned long nr, const unsigned long *addr)
-{
-	return test_bit(nr, addr);
-}
-
-__rust_helper bool
 rust_helper_test_and_set_bit(unsigned long nr, unsigned long *addr)
 {
 	return test_and_set_bit(nr, addr);

@@ -25,16 +25,6 @@ __rust_helper unsigned long rust_helper_folio_nr_pages(const struct folio *folio
 	return folio_nr_pages(folio);
 }
 
-__rust_helper size_t rust_helper_folio_size(const struct folio *folio)
-{
-	return folio_size(folio);
-}
-
-__rust_helper loff_t rust_helper_folio_pos(const struct folio *folio)
-{
-	return folio_pos(folio);
-}
-
 __rust_helper void rust_helper_folio_mark_uptodate(struct folio *folio)
 {
 	folio_mark_uptodate(folio);

@@ -17,7 +17,6 @@ use crate::{
         Inode,
         PagesGuard, //
     },
-    percpu_counter::PerCpuCounter,
     sync::rcu,
     types::Opaque, //
 };
@@ -43,16 +42,6 @@ pub(crate) enum InodeList {
 unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
     // SAFETY: The caller promises a live head. Concurrent writers write its word whole.
     !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
-}
-
-/// A bit of a wb's state (`enum wb_state`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum WbState {
-    /// The flusher is requested to write dirty dropbehind pages now.
-    StartDontcache = bindings::wb_state_WB_start_dontcache,
-    /// Dirty dropbehind pages are to be written after a delay.
-    DontcacheLeft = bindings::wb_state_WB_dontcache_left,
 }
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
@@ -97,20 +86,18 @@ impl BdiWriteback {
         self.0.get()
     }
 
+    /// The bits of the wb's state. They are only accessed atomically.
     #[inline]
-    fn state(&self) -> *mut c_ulong {
+    pub(crate) fn state(&self) -> *mut c_ulong {
         // SAFETY: The wb is live by the type invariants, so a pointer to its field is valid.
         unsafe { &raw mut (*self.as_raw()).state }
     }
 
+    /// The counter of `item`, which is initialised with the wb.
     #[inline]
-    pub(crate) fn stat(&self, item: WbStat) -> &PerCpuCounter {
-        // SAFETY: The wb is live by the type invariants. Its counters were initialised with it, and
-        // `WbStat` has only items that exist.
-        unsafe {
-            let stat = &raw mut (*self.as_raw()).stat;
-            PerCpuCounter::from_raw(stat.cast::<bindings::percpu_counter>().add(item as usize))
-        }
+    pub(crate) fn stat(&self, item: WbStat) -> *mut bindings::percpu_counter {
+        // SAFETY: The wb is live by the type invariants, and `WbStat` has only items that exist.
+        unsafe { (&raw mut (*self.as_raw()).stat[item as usize]).cast() }
     }
 
     /// The head of `list`.
@@ -142,40 +129,14 @@ impl BdiWriteback {
         unsafe { has_entries(&raw mut (*self.as_raw()).work_list) }
     }
 
-    /// Whether `bit` is set. Unordered.
-    ///
-    /// C counterpart: `test_bit()` on `wb->state`.
-    #[inline]
-    pub fn test(&self, bit: WbState) -> bool {
-        // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
-        unsafe { bindings::test_bit(bit as usize, self.state()) }
-    }
-
-    /// Sets `bit`, and returns whether it was set before. A full barrier.
-    ///
-    /// C counterpart: `test_and_set_bit()` on `wb->state`.
-    #[inline]
-    pub fn test_and_set(&self, bit: WbState) -> bool {
-        // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
-        unsafe { bindings::test_and_set_bit(bit as usize, self.state()) }
-    }
-
-    /// Clears `bit`, and returns whether it was set before. A full barrier.
-    ///
-    /// C counterpart: `test_and_clear_bit()` on `wb->state`.
-    #[inline]
-    pub fn test_and_clear(&self, bit: WbState) -> bool {
-        // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
-        unsafe { bindings::test_and_clear_bit(bit as usize, self.state()) }
-    }
-
     /// The exact sum of `item` over all CPUs, in pages. Takes the counter's lock and visits every
     /// CPU, so it is not for hot paths. May be negative during changes on two CPUs.
     ///
     /// C counterpart: `wb_stat_sum()`, which cuts off below zero.
     #[inline]
     pub fn stat_sum(&self, item: WbStat) -> i64 {
-        self.stat(item).sum()
+        // SAFETY: The wb is live by the type invariants, and so is its counter.
+        unsafe { bindings::percpu_counter_sum(self.stat(item)) }
     }
 
     /// Has the flusher run in `milliseconds` or earlier, if the device is still registered. An

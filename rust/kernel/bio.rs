@@ -9,18 +9,17 @@
 //! | submitted | the block layer and the device | none |
 //! | completed | the context that `bio_endio()` runs in | a [`CompletedBio`] |
 //! | queued | a CPU's [`BioTask`] | a link in the [`BioTask`] |
-//! | taken | the worker of a CPU | in a [`BioList`] |
 //! | being ended | the worker of a CPU, or its interrupt | a [`CompletedBio`] again |
 //! | ended | its `bi_end_io` function | none: [`CompletedBio::end`] took it |
 //!
-//! A [`CompletedBio`] that is dropped, alone or in a [`BioList`], would never be ended, and its
-//! waiter would wait forever. Such a drop triggers a warning.
+//! A [`CompletedBio`] that is dropped would never be ended, and its waiter would wait forever. Such a
+//! drop triggers a warning.
 //!
 //! C header: [`include/linux/bio.h`](srctree/include/linux/bio.h)
 
 use crate::{
     bindings,
-    percpu::PerCpu,
+    sched::cond_resched,
     sync::atomic::{
         Acquire,
         Atomic,
@@ -100,38 +99,6 @@ impl Drop for CompletedBio {
     }
 }
 
-/// Completed bios that a worker has taken, the oldest first.
-///
-/// # Invariants
-///
-/// `first` is null, or the first of a chain of bios by `bi_next`. The list owns the bios, which are
-/// live, completed and not ended.
-pub struct BioList {
-    first: *mut bindings::bio,
-}
-
-impl BioList {
-    /// Takes the first bio.
-    ///
-    /// C counterpart: `bio_list_pop()`.
-    #[inline]
-    pub fn pop(&mut self) -> Option<CompletedBio> {
-        let bio = NonNull::new(self.first)?;
-        // INVARIANT: The bios after the first are a chain by `bi_next`, too.
-        // SAFETY: By the type invariants the list owns the bio, which is live.
-        self.first = unsafe { (*bio.as_ptr()).bi_next };
-        // SAFETY: The list owned the bio, and no longer does.
-        Some(unsafe { CompletedBio::from_raw(bio) })
-    }
-}
-
-impl Drop for BioList {
-    #[inline]
-    fn drop(&mut self) {
-        warn_on!(!self.first.is_null());
-    }
-}
-
 /// The completed bios of a CPU that wait for a task to end them (`struct bio_task`).
 ///
 /// The context that adds the first bio starts the worker, which takes bios until none is left.
@@ -160,12 +127,17 @@ impl BioTask {
         unsafe { &*ptr.cast() }
     }
 
-    /// The instances of all CPUs.
+    /// The instance of the CPU that the context runs on at this moment.
+    ///
+    /// Context: any.
     #[inline]
-    pub fn per_cpu() -> PerCpu<Self> {
+    pub fn of_this_cpu<'a>() -> &'a Self {
         // SAFETY: C defines one for each possible CPU, without a bio, and initialises the work
-        // before any bio completes. `Self` is transparent over it.
-        unsafe { PerCpu::from_raw((&raw mut bindings::bio_tasks).cast()) }
+        // before any bio completes.
+        unsafe {
+            let tasks = &raw mut bindings::bio_tasks;
+            Self::from_raw(bindings::raw_cpu_ptr(tasks.cast()).cast())
+        }
     }
 
     fn last(&self) -> &Atomic<*mut bindings::bio> {
@@ -181,7 +153,7 @@ impl BioTask {
     /// C counterpart: `__bio_complete_in_task()`.
     #[inline]
     pub fn add(bio: CompletedBio) {
-        let this = Self::per_cpu().of_any();
+        let this = Self::of_this_cpu();
         let bio = bio.into_raw().as_ptr();
         let mut last = this.last().load(Relaxed);
         loop {
@@ -200,11 +172,12 @@ impl BioTask {
         }
     }
 
-    /// Takes all waiting bios.
+    /// Ends the bios that wait, the oldest first. Returns whether there was any.
     ///
-    /// Context: any. Only one caller at a time may end bios, to keep their order.
-    #[inline]
-    pub fn take(&self) -> BioList {
+    /// Context: a task that may sleep. Only one caller at a time, to keep the bios' order.
+    ///
+    /// C counterpart: a turn of `bio_complete_work_fn()`.
+    pub fn end_all(&self) -> bool {
         let mut last = self.last().xchg(null_mut(), Acquire);
         let mut first = null_mut();
         while !last.is_null() {
@@ -215,7 +188,17 @@ impl BioTask {
             first = last;
             last = before;
         }
-        // INVARIANT: The reversed chain is linked from the oldest bio on.
-        BioList { first }
+        let any = !first.is_null();
+        while let Some(bio) = NonNull::new(first) {
+            // SAFETY: This value owned the bio, and gives it up. The reversed chain is linked from
+            // the oldest bio on.
+            let bio = unsafe {
+                first = (*bio.as_ptr()).bi_next;
+                CompletedBio::from_raw(bio)
+            };
+            bio.end();
+            cond_resched();
+        }
+        any
     }
 }

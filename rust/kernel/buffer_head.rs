@@ -9,7 +9,6 @@
 //! | type | meaning | ends with |
 //! | --- | --- | --- |
 //! | [`BufferRing`] | all buffers of a folio | the folio's lock |
-//! | [`BufferCursor`] | a walk over some buffers, one full turn at most | the folio's lock |
 //! | [`&BufferHead`](BufferHead) | one buffer | the folio's lock |
 //!
 //! C header: [`include/linux/buffer_head.h`](srctree/include/linux/buffer_head.h)
@@ -252,11 +251,16 @@ impl<'a> BufferRing<'a> {
     pub fn blocks(&self) -> usize {
         self.folio_size.wrapping_shr(self.block_bits)
     }
+}
 
-    /// A walk over the buffers of these blocks. Blocks beyond the folio are omitted. The walk
-    /// follows the ring to the first block, and does nothing to the buffers before it.
+impl<'a> buffer_walk::Ring for BufferRing<'a> {
+    type Buffer = &'a BufferHead;
+
+    /// Walks over the buffers of these blocks, one full turn at most. Blocks beyond the folio are
+    /// omitted. The walk follows the ring to the first block, and does nothing to the buffers
+    /// before it.
     #[inline(always)]
-    pub fn cursor(&self, blocks: Range<usize>) -> BufferCursor<'a> {
+    fn buffers(&self, blocks: Range<usize>) -> impl Iterator<Item = &'a BufferHead> {
         let mut at = self.head;
         let left = blocks.end.min(self.blocks()).saturating_sub(blocks.start);
         if left > 0 {
@@ -264,39 +268,10 @@ impl<'a> BufferRing<'a> {
                 at = at.next();
             }
         }
-        // INVARIANT: `left` is at most the number of blocks.
-        BufferCursor { at, left }
-    }
-}
-
-impl<'a> buffer_walk::Ring for BufferRing<'a> {
-    type Buffer = &'a BufferHead;
-
-    #[inline(always)]
-    fn buffers(&self, blocks: Range<usize>) -> impl Iterator<Item = &'a BufferHead> {
-        self.cursor(blocks)
-    }
-}
-
-/// A walk over buffers of a locked folio: one full turn at most.
-///
-/// # Invariants
-///
-/// `left` is at most the number of buffers in the ring.
-pub struct BufferCursor<'a> {
-    at: &'a BufferHead,
-    left: usize,
-}
-
-impl<'a> Iterator for BufferCursor<'a> {
-    type Item = &'a BufferHead;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<&'a BufferHead> {
-        // INVARIANT: `left` only decreases.
-        self.left = self.left.checked_sub(1)?;
-        let buffer = self.at;
-        self.at = buffer.next();
-        Some(buffer)
+        (0..left).map(move |_| {
+            let buffer = at;
+            at = buffer.next();
+            buffer
+        })
     }
 }

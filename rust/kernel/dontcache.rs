@@ -15,7 +15,9 @@ use crate::{
     folio::{
         Folio,
         FolioFlags,
-        LockedFolio, //
+        LockedFolio,
+        DIRTY,
+        DROPBEHIND, //
     },
     fs::{
         AddressSpace,
@@ -50,8 +52,9 @@ impl BdiWriteback {
     /// C counterpart: `wb_stat_mod(wb, WB_DONTCACHE_DIRTY, pages)`.
     #[inline]
     pub fn add_dontcache_dirty(&self, pages: i64) {
-        self.stat(WbStat::DontcacheDirty)
-            .add_batch(pages, CPU_BATCH.load(Relaxed));
+        let (counter, batch) = (self.stat(WbStat::DontcacheDirty), CPU_BATCH.load(Relaxed));
+        // SAFETY: The wb is live by the type invariants, and so is its counter.
+        unsafe { bindings::percpu_counter_add_batch(counter, pages, batch) };
     }
 }
 
@@ -59,8 +62,8 @@ impl BdiWriteback {
 #[inline(always)]
 fn account_flags(flags: FolioFlags) -> account::Flags {
     account::Flags {
-        dirty: flags.dirty(),
-        dropbehind: flags.dropbehind(),
+        dirty: flags.has(DIRTY),
+        dropbehind: flags.has(DROPBEHIND),
     }
 }
 
@@ -78,7 +81,7 @@ impl Folio {
         }
         // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
         let before = unsafe { bindings::folio_fetch_clear_dropbehind(self.as_raw()) };
-        Some(account_flags(FolioFlags::from_raw(before)))
+        Some(account_flags(FolioFlags(before)))
     }
 
     /// Whether the folio counts as dirty and dropbehind, by both flags at one moment. Unordered.
@@ -101,7 +104,7 @@ impl LockedFolio {
         }
         // SAFETY: The folio is live by the type invariants; the flag is set atomically.
         let before = unsafe { bindings::folio_fetch_set_dropbehind(self.as_raw()) };
-        Some(account_flags(FolioFlags::from_raw(before)))
+        Some(account_flags(FolioFlags(before)))
     }
 }
 

@@ -24,7 +24,6 @@ use crate::{
         AddressSpace,
         PagesGuard, //
     },
-    writeback::round::LOOKS, //
 };
 use core::mem::MaybeUninit;
 
@@ -63,19 +62,6 @@ impl AddressSpace {
             self.clear_flag(DONTCACHE_LISTED);
         }
         may_have
-    }
-
-    /// Whether the inode, which moves to another list, belongs into `b_dontcache`. It does, unless
-    /// a search of at most [`LOOKS`] dirty folios shows that no dirty folio is dropbehind. If it
-    /// does, records that the flusher finds its folios there.
-    ///
-    /// Context: under the lock of the wb's lists.
-    pub fn keep_dontcache_listed(&self) -> bool {
-        let keeps = self.look_for_dontcache_dirty(LOOKS);
-        if keeps {
-            self.mark_dontcache_listed();
-        }
-        keeps
     }
 
     fn clear_flag(&self, flag: c_ulong) {

@@ -10,8 +10,7 @@ use crate::{
     backing_dev::{
         BdiWriteback,
         InodeList,
-        WbStat,
-        WbState, //
+        WbStat, //
     },
     bindings,
     dontcache::init_cpu_batch,
@@ -30,7 +29,10 @@ use crate::{
         Jiffies, //
     },
     writeback::{
-        kick,
+        kick::{
+            self,
+            Bit, //
+        },
         round::{
             portion,
             turn,
@@ -85,6 +87,8 @@ impl BdiWriteback {
     /// Initialises the fields of a new wb.
     pub fn init_rounds(&self) {
         init_cpu_batch();
+        // SAFETY: The wb is live, and no other context knows it yet.
+        unsafe { bindings::INIT_LIST_HEAD(self.head(InodeList::Dontcache)) };
         self.threshold().store(kick_at(u64::MAX), Relaxed);
         // The next round need not wait.
         let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
@@ -140,6 +144,15 @@ impl BdiWriteback {
     }
 }
 
+/// The number of `bit` in a wb's state.
+#[inline(always)]
+fn number(bit: Bit) -> usize {
+    (match bit {
+        Bit::Pending => bindings::wb_state_WB_start_dontcache,
+        Bit::Left => bindings::wb_state_WB_dontcache_left,
+    }) as usize
+}
+
 impl kick::Wb for BdiWriteback {
     #[inline(always)]
     fn order_after_dirtying(&self) {
@@ -148,23 +161,28 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
-    fn is_pending(&self) -> bool {
-        self.test(WbState::StartDontcache)
+    fn test(&self, bit: Bit) -> bool {
+        // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
+        let state = unsafe { Atomic::from_ptr(self.state()) };
+        state.load(Relaxed) & (1 << number(bit)) != 0
     }
 
     #[inline(always)]
-    fn test_and_set_pending(&self) -> bool {
-        self.test_and_set(WbState::StartDontcache)
+    fn test_and_set(&self, bit: Bit) -> bool {
+        // SAFETY: As above.
+        unsafe { bindings::test_and_set_bit(number(bit), self.state()) }
     }
 
     #[inline(always)]
-    fn test_and_clear_pending(&self) -> bool {
-        self.test_and_clear(WbState::StartDontcache)
+    fn test_and_clear(&self, bit: Bit) -> bool {
+        // SAFETY: As above.
+        unsafe { bindings::test_and_clear_bit(number(bit), self.state()) }
     }
 
     #[inline(always)]
     fn about_dirty(&self) -> i64 {
-        self.stat(WbStat::DontcacheDirty).read()
+        // SAFETY: The counter is live. C writes the common count in one word.
+        unsafe { (&raw const (*self.stat(WbStat::DontcacheDirty)).count).read_volatile() }
     }
 
     #[inline(always)]
@@ -178,11 +196,6 @@ impl kick::Wb for BdiWriteback {
     }
 
     #[inline(always)]
-    fn test_and_set_left(&self) -> bool {
-        self.test_and_set(WbState::DontcacheLeft)
-    }
-
-    #[inline(always)]
     fn set_due_in(&self, milliseconds: u32) {
         let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
         self.due().store(due, Relaxed);
@@ -191,16 +204,6 @@ impl kick::Wb for BdiWriteback {
     #[inline(always)]
     fn due_in(&self) -> Option<u32> {
         until(self.due().load(Relaxed))
-    }
-
-    #[inline(always)]
-    fn is_left(&self) -> bool {
-        self.test(WbState::DontcacheLeft)
-    }
-
-    #[inline(always)]
-    fn take_left(&self) -> bool {
-        self.is_left() && self.test_and_clear(WbState::DontcacheLeft)
     }
 
     #[inline(always)]

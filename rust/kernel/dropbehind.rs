@@ -9,7 +9,7 @@
 //!
 //! The worker has several folios locked at a time, not in the order in which other tasks lock
 //! folios. That cannot deadlock, because it only tries to lock, and waits for nothing while it has
-//! a lock. Freeing a folio's buffers (`Held::release`) without a gfp flag waits neither for I/O nor
+//! a lock. Freeing a folio's buffers (`Held::prepare`) without a gfp flag waits neither for I/O nor
 //! for another folio.
 //!
 //! A folio that is locked and in a page cache keeps the page cache and the inode, because eviction
@@ -23,17 +23,17 @@ use crate::{
     folio::{
         Folio,
         FolioGuard,
-        LockedFolio, //
+        LockedFolio,
+        DIRTY,
+        DROPBEHIND,
+        REFERENCED,
+        WRITEBACK, //
     },
-    fs::{
-        AddressSpace,
-        Inode, //
-    },
+    fs::AddressSpace,
     interrupt::{
         local_interrupt_disable,
         LocalInterruptDisabled, //
     },
-    percpu::PerCpu,
     sched,
     sync::{
         aref::ARef,
@@ -65,10 +65,7 @@ use core::{
         forget,
         MaybeUninit, //
     },
-    ops::{
-        Deref,
-        Range, //
-    },
+    ops::Deref,
     ptr::{
         null_mut,
         NonNull, //
@@ -82,9 +79,9 @@ impl Folio {
     pub fn seen(&self) -> Seen {
         let flags = self.flags();
         Seen {
-            dropbehind: flags.dropbehind(),
-            dirty: flags.dirty(),
-            writeback: flags.writeback(),
+            dropbehind: flags.has(DROPBEHIND),
+            dirty: flags.has(DIRTY),
+            writeback: flags.has(WRITEBACK),
         }
     }
 
@@ -96,22 +93,6 @@ impl Folio {
         // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
         unsafe { bindings::folio_clear_dropbehind(self.as_raw()) };
     }
-}
-
-impl LockedFolio {
-    /// The position of the folio in its file.
-    #[inline(always)]
-    fn bytes(&self) -> Range<i64> {
-        let start = self.pos();
-        start..start.wrapping_add(self.size() as i64)
-    }
-}
-
-/// Whether `inode`'s file ends in a folio with these bytes, and is open for writing: a writer that
-/// appends to the file writes to the folio again.
-#[inline(always)]
-fn is_appended_to(inode: &Inode, bytes: &Range<i64>) -> bool {
-    is_end(bytes, inode.size()) && inode.is_open_for_write()
 }
 
 impl FolioGuard<'_> {
@@ -156,18 +137,8 @@ impl Deref for Held {
 }
 
 impl Held {
-    /// Frees the file system's private data of the folio. Returns whether none is left.
-    ///
-    /// C counterpart: `filemap_release_folio()`.
-    #[inline(always)]
-    fn release(&mut self) -> bool {
-        // SAFETY: The folio is live and locked by the type invariants. The freed data is borrowed
-        // from its lock, which is borrowed exclusively.
-        unsafe { bindings::filemap_release_folio(self.as_raw(), 0) }
-    }
-
-    /// Whether the folio can be dropped, as far as this is known without the lock of its page
-    /// cache. A mapped folio has another user. That user has cleared dropbehind, unless
+    /// Frees the file system's private data of the folio. Returns whether the folio can be dropped,
+    /// as far as this is known without the lock of its page cache. A mapped folio has another user. That user has cleared dropbehind, unless
     /// `MADV_COLLAPSE` has mapped the folio.
     #[inline(always)]
     fn prepare(&mut self, mapping: &AddressSpace) -> bool {
@@ -179,7 +150,9 @@ impl Held {
             unsafe { bindings::dropbehind_claim(self.as_raw(), mapping.as_raw()) };
             return false;
         }
-        self.release()
+        // SAFETY: The folio is live and locked by the type invariants. The freed data is borrowed
+        // from its lock, which is borrowed exclusively.
+        unsafe { bindings::filemap_release_folio(self.as_raw(), 0) }
     }
 }
 
@@ -410,12 +383,15 @@ impl DropRing {
         unsafe { &*ptr.cast() }
     }
 
-    /// The rings of all CPUs.
+    /// The ring of this CPU. The context stays on the CPU, because interrupts are off.
     #[inline(always)]
-    pub fn per_cpu() -> PerCpu<Self> {
+    pub fn of_this_cpu(_off: &LocalInterruptDisabled) -> &Self {
         // SAFETY: C defines one for each possible CPU, zeroed except for the work, which is
-        // initialised before any writeback ends. `Self` is transparent over it.
-        unsafe { PerCpu::from_raw((&raw mut bindings::dropbehind_rings).cast()) }
+        // initialised before any writeback ends.
+        unsafe {
+            let rings = &raw mut bindings::dropbehind_rings;
+            Self::from_raw(bindings::raw_cpu_ptr(rings.cast()).cast())
+        }
     }
 
     #[inline(always)]
@@ -453,13 +429,13 @@ impl DropRing {
     #[cold]
     fn may_wait() -> bool {
         let off = local_interrupt_disable();
-        Self::per_cpu().this(&off).core().may_wait()
+        Self::of_this_cpu(&off).core().may_wait()
     }
 
     /// Whether the ring of this CPU has room for `nr` folios.
     #[inline(always)]
     pub fn has_room(off: &LocalInterruptDisabled, nr: usize) -> bool {
-        Self::per_cpu().this(off).core().has_room(nr)
+        Self::of_this_cpu(off).core().has_room(nr)
     }
 
     /// Changes the ring of this CPU, and starts the worker as the change requires.
@@ -468,7 +444,7 @@ impl DropRing {
         off: &'a LocalInterruptDisabled,
         change: impl FnOnce(Ring<'a, FolioSlot, Atomic<usize>>) -> Result<Todo, Waiting>,
     ) -> Result<(), Waiting> {
-        let ring = Self::per_cpu().this(off);
+        let ring = Self::of_this_cpu(off);
         match change(ring.core())? {
             Todo::Nothing => {}
             Todo::Soon => ring.begin(WAIT_MS, false),
@@ -558,9 +534,11 @@ impl DropBatch {
         let Some(mapping) = guard.mapping() else {
             return guard.clear_dropbehind();
         };
-        let (inode, bytes) = (mapping.host(), guard.bytes());
-        let waits_for_write =
-            is_appended_to(inode, &bytes) || guard.flags().referenced() && DropRing::may_wait();
+        let (inode, start) = (mapping.host(), guard.pos());
+        let bytes = start..start.wrapping_add(guard.size() as i64);
+        // A writer that appends to its file writes to the last folio again.
+        let waits_for_write = is_end(&bytes, inode.size()) && inode.is_open_for_write()
+            || guard.flags().has(REFERENCED) && DropRing::may_wait();
         if waits_for_write && !is_old(waiting.since, now()) {
             drop(guard);
             return try_again(waiting);

@@ -39,12 +39,14 @@ use crate::{
     writeback::{
         kick::{
             self,
+            Bit,
             Wb,
             DELAY_MS, //
         },
         round::{
             self,
-            Written, //
+            Written,
+            LOOKS, //
         }, //
     }, //
 };
@@ -264,15 +266,6 @@ impl<'a> ListsGuard<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Link(*mut bindings::list_head);
 
-/// The place an inode is moved to.
-#[derive(Clone, Copy)]
-enum To {
-    /// At the front of a list.
-    Front(List),
-    /// At the end of a list: the inode is the next.
-    Back(List),
-}
-
 impl Link {
     /// The link of `inode`, whichever list it is in.
     #[inline]
@@ -368,16 +361,18 @@ impl Lists<'_> {
         self.link(list, unsafe { (*link.0).next })
     }
 
+    /// Moves an inode to the front of a list.
     #[inline]
-    fn move_to(&self, link: Link, to: To) {
-        // SAFETY: By the type invariants the link is in a list. The list and the place belong to
-        // the wb, whose lock is held.
-        unsafe {
-            match to {
-                To::Front(list) => bindings::list_move(link.0, self.wb.head(list)),
-                To::Back(list) => bindings::list_move_tail(link.0, self.wb.head(list)),
-            }
-        }
+    fn to_front(&self, link: Link, list: List) {
+        // SAFETY: By the type invariants the link is in a list of the wb, whose lock is held.
+        unsafe { bindings::list_move(link.0, self.wb.head(list)) };
+    }
+
+    /// Moves an inode to the end of a list, and so makes it the next.
+    #[inline]
+    fn to_back(&self, link: Link, list: List) {
+        // SAFETY: As above.
+        unsafe { bindings::list_move_tail(link.0, self.wb.head(list)) };
     }
 
     /// Moves all inodes of a list behind the inodes of another list.
@@ -401,9 +396,9 @@ impl Lists<'_> {
         listed.then_some(Link(link))
     }
 
-    /// Marks an inode as queued and moves it.
+    /// Marks an inode as queued. The caller moves it.
     #[inline]
-    fn queue(&self, link: Link, to: To) {
+    fn mark_queued(&self, link: Link) {
         let raw = link.inode().as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists, and is held only here.
         unsafe {
@@ -411,7 +406,6 @@ impl Lists<'_> {
             bindings::inode_state_set(raw, QUEUED);
             bindings::spin_unlock(&raw mut (*raw).i_lock);
         }
-        self.move_to(link, to);
     }
 
     /// Queues the inodes of `b_dontcache` dirtied before `dirtied_before`, for work that writes
@@ -424,7 +418,7 @@ impl Lists<'_> {
     ///
     /// C counterpart: `move_expired_inodes()`, which stops at the first inode that is too new.
     pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
-        let waits_for_round = self.wb.is_pending() || self.wb.is_left();
+        let waits_for_round = self.wb.test(Bit::Pending) || self.wb.test(Bit::Left);
         if sb.is_null() && waits_for_round && self.first(List::Io).is_some() {
             return 0;
         }
@@ -434,24 +428,35 @@ impl Lists<'_> {
         while let Some(link) = next {
             next = self.behind(List::Dontcache, link);
             if due.has(link.inode()) {
-                self.queue(link, To::Back(List::Io));
+                self.mark_queued(link);
+                self.to_back(link, List::Io);
                 moved += 1;
             }
         }
         moved
     }
 
-    /// Moves `inode`, if it is in one of these lists, to `b_dontcache` if it may belong there. Its
-    /// page cache may be locked.
-    pub fn adopt(&self, inode: &Inode) {
+    /// Whether `inode`, which moves to another of these lists, belongs into `b_dontcache`. It does,
+    /// unless a search of at most [`LOOKS`] dirty folios shows that no dirty folio is dropbehind. If
+    /// it does, records that the flusher finds its folios there.
+    ///
+    /// While the inode moves to this wb, its page cache is locked, and is not searched. The kick for
+    /// its folios stays on the other wb, so this wb gets a request.
+    pub fn keeps(&self, inode: &Inode) -> bool {
         let mapping = mapping_of(inode);
-        if !mapping.may_have_dontcache_dirty() {
-            return;
-        }
-        if let Some(link) = self.find(inode) {
+        let moves_here = state_of(inode) & bindings::inode_state_flags_enum_I_WB_SWITCH != 0;
+        let keeps = if moves_here {
+            mapping.may_have_dontcache_dirty()
+        } else {
+            mapping.look_for_dontcache_dirty(LOOKS)
+        };
+        if keeps {
             mapping.mark_dontcache_listed();
-            self.move_to(link, To::Front(List::Dontcache));
         }
+        if keeps && moves_here && kick::leave(self.wb) {
+            self.wb.run_within(DELAY_MS);
+        }
+        keeps
     }
 
     /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and the
@@ -478,7 +483,7 @@ impl Lists<'_> {
                     } else {
                         List::Io
                     };
-                    self.move_to(link, To::Back(list));
+                    self.to_back(link, list);
                 }
                 Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
                     let list = self.wb.head(List::Dontcache);
@@ -551,7 +556,8 @@ impl round::Lists for FlusherLists<'_> {
     #[inline]
     fn queue_next(&mut self) {
         if let Some(Candidate { link, .. }) = self.next.take() {
-            self.lists.queue(link, To::Front(List::Io));
+            self.lists.mark_queued(link);
+            self.lists.to_front(link, List::Io);
         }
     }
 
@@ -563,7 +569,8 @@ impl round::Lists for FlusherLists<'_> {
             queued: false,
         }) = self.next.take()
         {
-            self.lists.queue(link, To::Front(List::MoreIo));
+            self.lists.mark_queued(link);
+            self.lists.to_front(link, List::MoreIo);
         }
     }
 

@@ -20,6 +20,7 @@ use crate::{
         AddressSpace,
         PagesGuard, //
     },
+    page::PAGE_SHIFT,
     sync::{
         aref::AlwaysRefCounted,
         atomic::{
@@ -44,49 +45,24 @@ use core::{
 
 const LOCKED: usize = 1 << bindings::pageflags_PG_locked;
 const UPTODATE: usize = 1 << bindings::pageflags_PG_uptodate;
-const DIRTY: usize = 1 << bindings::pageflags_PG_dirty;
-const WRITEBACK: usize = 1 << bindings::pageflags_PG_writeback;
-const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
-const REFERENCED: usize = 1 << bindings::pageflags_PG_referenced;
+/// The folio has data that its device does not have.
+pub const DIRTY: usize = 1 << bindings::pageflags_PG_dirty;
+/// The folio is under writeback.
+pub const WRITEBACK: usize = 1 << bindings::pageflags_PG_writeback;
+/// The folio leaves the page cache once it is clean.
+pub const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
+/// The folio was used and may be used again soon.
+pub const REFERENCED: usize = 1 << bindings::pageflags_PG_referenced;
 
 /// The flags of a folio at one moment.
 #[derive(Clone, Copy)]
-pub struct FolioFlags(usize);
+pub struct FolioFlags(pub(crate) usize);
 
 impl FolioFlags {
-    /// Flags from the word that C has read.
+    /// Whether `flag` is set, for instance [`DIRTY`].
     #[inline(always)]
-    pub fn from_raw(word: usize) -> Self {
-        Self(word)
-    }
-
-    #[inline(always)]
-    fn has(self, flag: usize) -> bool {
+    pub fn has(self, flag: usize) -> bool {
         self.0 & flag != 0
-    }
-
-    /// The folio has data that its device does not have (`PG_dirty`).
-    #[inline(always)]
-    pub fn dirty(self) -> bool {
-        self.has(DIRTY)
-    }
-
-    /// The folio is under writeback (`PG_writeback`).
-    #[inline(always)]
-    pub fn writeback(self) -> bool {
-        self.has(WRITEBACK)
-    }
-
-    /// The folio leaves the page cache once it is clean (`PG_dropbehind`).
-    #[inline(always)]
-    pub fn dropbehind(self) -> bool {
-        self.has(DROPBEHIND)
-    }
-
-    /// The folio was used and may be used again soon (`PG_referenced`).
-    #[inline(always)]
-    pub fn referenced(self) -> bool {
-        self.has(REFERENCED)
     }
 }
 
@@ -162,8 +138,7 @@ impl Folio {
     /// C counterpart: `folio_size()`.
     #[inline]
     pub fn size(&self) -> usize {
-        // SAFETY: The folio is live by the type invariants.
-        unsafe { bindings::folio_size(self.as_raw()) }
+        self.nr_pages() << PAGE_SHIFT
     }
 
     /// The flags, all at one moment. Unordered.
@@ -301,7 +276,11 @@ impl LockedFolio {
     #[inline]
     pub fn pos(&self) -> i64 {
         // SAFETY: The folio is live by the type invariants, and the lock keeps its index.
-        unsafe { bindings::folio_pos(self.as_raw()) }
+        let index = unsafe {
+            let head = &(*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1;
+            head.__bindgen_anon_2.index
+        };
+        (index as i64) << PAGE_SHIFT
     }
 
     /// Marks all data of the folio as valid. Earlier writes of the data are ordered before.

@@ -33,8 +33,8 @@ enum Protocol {
     LookAfterCleaning,
     /// A cleaner reads dropbehind before it clears dirty.
     LookBeforeCleaning,
-    /// Dirty data is cancelled without the lock.
-    CancelWithoutLock,
+    /// Dirty data is cancelled, and the folio is not claimed before.
+    CancelWithoutClaim,
     /// A claimer does not take the lock.
     ClaimWithoutLock,
     /// A claimer reads dirty, and clears dropbehind afterwards.
@@ -218,11 +218,14 @@ impl Model {
 
     /// Cancels dirty data, and leaves the tag. As in C, dropbehind is read after dirty is cleared.
     fn cancel(&self) -> Change {
-        self.section(0, |locked| {
-            let locks = !locked && !matches!(self.protocol, C | CancelWithoutLock);
-            let _lock = locks.then(|| self.i_pages.lock().unwrap());
+        let claimed = match self.protocol {
+            C | CancelWithoutClaim => [0; 2],
+            _ => self.claim(),
+        };
+        let cleaned = self.section(0, |_| {
             -i64::from(self.fetch_clear(DIRTY).dirty && self.has(DROPBEHIND))
-        })
+        });
+        [0, 1].map(|wb| claimed[wb] + cleaned[wb])
     }
 
     fn claim(&self) -> Change {
@@ -343,7 +346,7 @@ wrong! {
     dirty_before_the_lock_is_caught_by_a_switch: DirtyBeforeLock, CleanTagged, [DIRTIER, SWITCH];
     a_look_after_cleaning_is_caught: LookAfterCleaning, Dirty, [CLEANER, CLAIMER];
     a_look_before_cleaning_is_caught: LookBeforeCleaning, Dirty, [CLEANER, CLAIMER];
-    a_cancelling_without_the_lock_is_caught: CancelWithoutLock, Dirty, [CANCELLER, CLAIMER];
+    a_cancelling_without_a_claim_is_caught: CancelWithoutClaim, Dirty, [CANCELLER, CLAIMER];
     a_claim_without_the_lock_is_caught: ClaimWithoutLock, Clean, [DIRTIER, CLAIMER];
     a_claim_in_two_steps_is_caught: ClaimInTwoSteps, Dirty, [CLEANER, CLAIMER];
     a_mark_without_the_folio_is_caught: MarkWithoutFolio, Plain, [MARKER, WRITER];

@@ -13,7 +13,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{ask, consume, ended, rest, Wb};
+use writeback::kick::{ask, consume, ended, rest, Bit, Wb};
 use writeback::round::{portion, round, Flusher, Lists, Purpose, Written};
 
 const WRITERS: usize = 2;
@@ -79,6 +79,15 @@ fn swap(bit: &AtomicBool, value: bool) -> bool {
     was
 }
 
+impl Model {
+    fn bit(&self, bit: Bit) -> &AtomicBool {
+        match bit {
+            Bit::Pending => &self.pending,
+            Bit::Left => &self.left,
+        }
+    }
+}
+
 impl Wb for Model {
     fn order_after_dirtying(&self) {
         if self.mutant != NoBarrier {
@@ -86,16 +95,19 @@ impl Wb for Model {
         }
     }
 
-    fn is_pending(&self) -> bool {
-        self.pending.load(Ordering::Relaxed)
+    fn test(&self, bit: Bit) -> bool {
+        self.bit(bit).load(Ordering::Relaxed)
     }
 
-    fn test_and_set_pending(&self) -> bool {
-        swap(&self.pending, true)
+    fn test_and_set(&self, bit: Bit) -> bool {
+        if self.mutant == NoBarrierIfNoted && bit == Bit::Left && self.test(bit) {
+            return true;
+        }
+        swap(self.bit(bit), true)
     }
 
-    fn test_and_clear_pending(&self) -> bool {
-        swap(&self.pending, false)
+    fn test_and_clear(&self, bit: Bit) -> bool {
+        swap(self.bit(bit), false)
     }
 
     fn about_dirty(&self) -> i64 {
@@ -115,26 +127,11 @@ impl Wb for Model {
     /// Writers may kick while a round runs, too.
     fn set_kick_at(&self, _pages: i64) {}
 
-    fn test_and_set_left(&self) -> bool {
-        if self.mutant == NoBarrierIfNoted && self.left.load(Ordering::Relaxed) {
-            return true;
-        }
-        swap(&self.left, true)
-    }
-
     /// The model has no clock: left pages are always due.
     fn set_due_in(&self, _milliseconds: u32) {}
 
     fn due_in(&self) -> Option<u32> {
         None
-    }
-
-    fn is_left(&self) -> bool {
-        self.left.load(Ordering::Relaxed)
-    }
-
-    fn take_left(&self) -> bool {
-        self.is_left() && swap(&self.left, false)
     }
 
     fn has_queue(&self) -> bool {
@@ -315,7 +312,7 @@ impl Model {
     fn one_page_comes(&self, cpu: usize) {
         self.dirty_one_page(cpu);
         *self.place.lock().unwrap() = Place::Dontcache;
-        self.test_and_set_left();
+        self.test_and_set(Bit::Left);
     }
 
     /// The context that has dirtied the inode puts it into a list.
@@ -334,7 +331,7 @@ impl Model {
             return consume(self);
         }
         let pages = self.dontcache_dirty();
-        self.test_and_clear_pending().then_some(pages)
+        self.test_and_clear(Bit::Pending).then_some(pages)
     }
 
     /// The flusher runs, and queues itself if it has to run again.
@@ -488,9 +485,9 @@ fn check_counting(mutant: Mutant, asks: bool) {
                 model.dirtied[0].fetch_add(1, Ordering::Relaxed);
                 model.order_after_dirtying();
                 if asks {
-                    !model.is_left() && !model.test_and_set_left()
+                    !model.test(Bit::Left) && !model.test_and_set(Bit::Left)
                 } else {
-                    !model.is_pending() && !model.test_and_set_pending()
+                    !model.test(Bit::Pending) && !model.test_and_set(Bit::Pending)
                 }
             })
         };

@@ -8,7 +8,7 @@
 
 use proptest::prelude::*;
 use std::cell::Cell;
-use writeback::kick::{self, ask, consume, ended, kick_at, rest, Run, Wb as _, DELAY_MS};
+use writeback::kick::{self, ask, consume, ended, kick_at, rest, Bit, Run, Wb as _, DELAY_MS};
 use writeback::round::Ended;
 
 /// The time from a wake-up of the flusher to its run.
@@ -27,19 +27,28 @@ struct Wb {
     due: Cell<u64>,
 }
 
+impl Wb {
+    fn bit(&self, bit: Bit) -> &Cell<bool> {
+        match bit {
+            Bit::Pending => &self.pending,
+            Bit::Left => &self.left,
+        }
+    }
+}
+
 impl kick::Wb for Wb {
     fn order_after_dirtying(&self) {}
 
-    fn is_pending(&self) -> bool {
-        self.pending.get()
+    fn test(&self, bit: Bit) -> bool {
+        self.bit(bit).get()
     }
 
-    fn test_and_set_pending(&self) -> bool {
-        self.pending.replace(true)
+    fn test_and_set(&self, bit: Bit) -> bool {
+        self.bit(bit).replace(true)
     }
 
-    fn test_and_clear_pending(&self) -> bool {
-        self.pending.replace(false)
+    fn test_and_clear(&self, bit: Bit) -> bool {
+        self.bit(bit).replace(false)
     }
 
     fn about_dirty(&self) -> i64 {
@@ -52,18 +61,6 @@ impl kick::Wb for Wb {
 
     fn set_kick_at(&self, pages: i64) {
         self.kick_at.set(pages);
-    }
-
-    fn test_and_set_left(&self) -> bool {
-        self.left.replace(true)
-    }
-
-    fn is_left(&self) -> bool {
-        self.left.get()
-    }
-
-    fn take_left(&self) -> bool {
-        self.left.replace(false)
     }
 
     fn set_due_in(&self, milliseconds: u32) {
@@ -131,7 +128,7 @@ impl Machine {
     /// When the left pages are due, if the left bit is set.
     fn deadline(&self) -> Option<u64> {
         let due_in = u64::from(self.wb.due_in().unwrap_or(0));
-        self.wb.is_left().then_some(self.now() + due_in)
+        self.wb.test(Bit::Left).then_some(self.now() + due_in)
     }
 
     fn arm(&mut self, milliseconds: u32) {
@@ -158,7 +155,7 @@ impl Machine {
             "a deadline was put off"
         );
         assert!(
-            self.wb.dirty.get() < self.wb.kick_at.get() || self.wb.is_pending(),
+            self.wb.dirty.get() < self.wb.kick_at.get() || self.wb.test(Bit::Pending),
             "many pages are left to wait"
         );
     }
@@ -227,7 +224,7 @@ impl Machine {
         let comes = self.next_run().is_some_and(|at| at <= self.now() + WAKE_MS);
         let are_many = self.wb.dirty.get() >= self.wb.kick_at.get();
         assert!(
-            comes || !self.wb.is_pending() && !are_many,
+            comes || !self.wb.test(Bit::Pending) && !are_many,
             "nobody comes for a request"
         );
     }

@@ -51,6 +51,16 @@ pub fn kick_at(page_shift: u32, background: u64) -> i64 {
     quarter.min((16 << 20) >> page_shift).max(1)
 }
 
+/// A bit of a wb's state (`enum wb_state`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Bit {
+    /// A round is requested now (`WB_start_dontcache`).
+    Pending,
+    /// Dirty dropbehind pages are to be written without a kick (`WB_dontcache_left`). Either a
+    /// round has left them, they came with an inode from another wb, or they are few.
+    Left,
+}
+
 /// What the protocol needs of a `bdi_writeback`.
 pub trait Wb {
     /// Orders the counting of the caller's dirtied pages before its look at the bit.
@@ -59,14 +69,15 @@ pub trait Wb {
     /// comes between the counting and the look: the unlock of the folio. On x86 it costs nothing.
     fn order_after_dirtying(&self);
 
-    /// Whether a request is pending (`WB_start_dontcache`). Unordered.
-    fn is_pending(&self) -> bool;
+    /// Whether `bit` is set. Unordered.
+    fn test(&self, bit: Bit) -> bool;
 
-    /// Makes a request pending and returns whether a request was pending before. A full barrier.
-    fn test_and_set_pending(&self) -> bool;
+    /// Sets `bit`, and returns whether it was set before. A full barrier even if it was: a flusher
+    /// that takes the bit later sees the pages that the caller has counted.
+    fn test_and_set(&self, bit: Bit) -> bool;
 
-    /// Takes the pending request and returns whether there was one. A full barrier.
-    fn test_and_clear_pending(&self) -> bool;
+    /// Clears `bit`, and returns whether it was set before. A full barrier.
+    fn test_and_clear(&self, bit: Bit) -> bool;
 
     /// Approximate number of dirty dropbehind pages. Unordered.
     fn about_dirty(&self) -> i64;
@@ -76,18 +87,6 @@ pub trait Wb {
 
     /// Sets the threshold. Only the flusher calls this. Unordered.
     fn set_kick_at(&self, pages: i64);
-
-    /// Sets the left bit (`WB_dontcache_left`): dirty dropbehind pages are to be written without a
-    /// kick. Either a round has left them, they came with an inode from another wb, or they are
-    /// few. The caller has counted them. Returns whether the bit was set before. A full barrier
-    /// even if it was: a flusher that takes the bit later sees the counted pages.
-    fn test_and_set_left(&self) -> bool;
-
-    /// Whether the left bit is set. Unordered.
-    fn is_left(&self) -> bool;
-
-    /// Takes the left bit and returns whether it was set. A full barrier if it was.
-    fn take_left(&self) -> bool;
 
     /// Sets when the left pages are due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
@@ -118,7 +117,7 @@ pub enum Run {
 #[inline(always)]
 pub fn is_asked(wb: &impl Wb) -> bool {
     wb.order_after_dirtying();
-    wb.is_pending() || wb.is_left() && wb.about_dirty() < wb.kick_at()
+    wb.test(Bit::Pending) || wb.test(Bit::Left) && wb.about_dirty() < wb.kick_at()
 }
 
 /// Requests a round for the pages that the caller has dirtied: immediately if there are many, after
@@ -134,7 +133,7 @@ pub fn ask(wb: &impl Wb) -> Option<Run> {
         return None;
     }
     if wb.about_dirty() >= wb.kick_at() {
-        return (!wb.test_and_set_pending()).then_some(Run::Now);
+        return (!wb.test_and_set(Bit::Pending)).then_some(Run::Now);
     }
     leave(wb).then_some(Run::Later)
 }
@@ -143,13 +142,13 @@ pub fn ask(wb: &impl Wb) -> Option<Run> {
 /// whole cost.
 #[inline(always)]
 pub fn is_asked_for(wb: &impl Wb) -> bool {
-    wb.is_pending() || is_due(wb)
+    wb.test(Bit::Pending) || is_due(wb)
 }
 
 /// Whether pages are left and due.
 #[inline(always)]
 fn is_due(wb: &impl Wb) -> bool {
-    wb.is_left() && wb.due_in().is_none()
+    wb.test(Bit::Left) && wb.due_in().is_none()
 }
 
 /// Takes the requests and returns how many pages the round is to write: the exact count of dirty
@@ -161,11 +160,11 @@ fn is_due(wb: &impl Wb) -> bool {
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<i64> {
-    if !wb.test_and_clear_pending() && !is_due(wb) {
+    if !wb.test_and_clear(Bit::Pending) && !is_due(wb) {
         return None;
     }
     // The round serves both requests.
-    let pages = if wb.take_left() {
+    let pages = if wb.test(Bit::Left) && wb.test_and_clear(Bit::Left) {
         // The round that left pages may have left the threshold infinite. So a round follows even
         // if no page is counted, because its end sets the threshold again.
         wb.dontcache_dirty()
@@ -183,7 +182,7 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
 /// Sets the left bit for pages that the caller has counted. If the bit was set before, the new
 /// pages are due with the earlier ones. Returns whether the bit was not set.
 pub fn leave(wb: &impl Wb) -> bool {
-    let is_first = !wb.test_and_set_left();
+    let is_first = !wb.test_and_set(Bit::Left);
     if is_first {
         wb.set_due_in(DELAY_MS);
     }
@@ -213,7 +212,7 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
     });
     if let Some(milliseconds) = round.again_ms {
         // An earlier due time is kept.
-        if !wb.test_and_set_left() || wb.due_in().is_some_and(|due| due > milliseconds) {
+        if !wb.test_and_set(Bit::Left) || wb.due_in().is_some_and(|due| due > milliseconds) {
             wb.set_due_in(milliseconds);
         }
     } else if counted > 0 && (counted > round.pages || wb.has_queue()) {
@@ -222,7 +221,7 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
     // Enough pages may have come during the round, and there may be no later writer that requests a
     // round for them.
     if wb.about_dirty() >= wb.kick_at() {
-        wb.test_and_set_pending();
+        wb.test_and_set(Bit::Pending);
     }
 }
 
@@ -234,10 +233,10 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
 #[inline(always)]
 pub fn rest(wb: &impl Wb) -> Option<u32> {
     // A rescuer may have skipped a request, or enough pages may have come beside the last round.
-    if wb.is_pending() {
+    if wb.test(Bit::Pending) {
         return Some(0);
     }
-    if !wb.is_left() {
+    if !wb.test(Bit::Left) {
         // A rescuer may have queued the inodes for other work.
         if !wb.has_queue() || wb.dontcache_dirty() <= 0 {
             return None;
@@ -290,17 +289,29 @@ mod tests {
         fn order_after_dirtying(&self) {
             self.call("order");
         }
-        fn is_pending(&self) -> bool {
-            self.call("pending?");
-            self.pending.get()
+        fn test(&self, bit: Bit) -> bool {
+            let (name, value) = match bit {
+                Bit::Pending => ("pending?", &self.pending),
+                Bit::Left => ("left?", &self.left),
+            };
+            self.call(name);
+            value.get()
         }
-        fn test_and_set_pending(&self) -> bool {
-            self.call("set pending");
-            self.pending.replace(true)
+        fn test_and_set(&self, bit: Bit) -> bool {
+            let (name, value) = match bit {
+                Bit::Pending => ("set pending", &self.pending),
+                Bit::Left => ("set left", &self.left),
+            };
+            self.call(name);
+            value.replace(true)
         }
-        fn test_and_clear_pending(&self) -> bool {
-            self.call("clear pending");
-            self.pending.replace(false)
+        fn test_and_clear(&self, bit: Bit) -> bool {
+            let (name, value) = match bit {
+                Bit::Pending => ("clear pending", &self.pending),
+                Bit::Left => ("clear left", &self.left),
+            };
+            self.call(name);
+            value.replace(false)
         }
         fn about_dirty(&self) -> i64 {
             self.call("about");
@@ -311,18 +322,6 @@ mod tests {
         }
         fn set_kick_at(&self, pages: i64) {
             self.kick_at.set(pages);
-        }
-        fn test_and_set_left(&self) -> bool {
-            self.call("set left");
-            self.left.replace(true)
-        }
-        fn is_left(&self) -> bool {
-            self.call("left?");
-            self.left.get()
-        }
-        fn take_left(&self) -> bool {
-            self.call("clear left");
-            self.left.replace(false)
         }
         fn set_due_in(&self, milliseconds: u32) {
             self.due.set(self.now.get() + milliseconds);
@@ -354,7 +353,7 @@ mod tests {
     #[test]
     fn many_pages_begin_a_round_at_once() {
         let wb = with(100);
-        wb.test_and_set_left();
+        wb.test_and_set(Bit::Left);
         assert_eq!(ask(&wb), Some(Run::Now));
         assert!(wb.pending.get());
         assert_eq!(consume(&wb), Some(100));
@@ -570,7 +569,10 @@ mod tests {
         wb.left.set(true);
         assert_eq!(consume(&wb), Some(7));
         assert!(!wb.pending.get() && !wb.left.get());
-        assert_eq!(*wb.calls.borrow(), ["clear pending", "clear left", "sum"]);
+        assert_eq!(
+            *wb.calls.borrow(),
+            ["clear pending", "left?", "clear left", "sum"]
+        );
     }
 
     #[test]

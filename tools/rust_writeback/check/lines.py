@@ -19,7 +19,7 @@ from ..errors import Failure, Parser
 from ..tables import markdown
 
 MECHANISMS = {
-    "counter": r"dontcache_counter|kernel/dontcache\.|account|percpu_counter|dropbehind_dirty",
+    "counter": r"dontcache_counter|kernel/dontcache\.|account|dropbehind_dirty",
     "kick and round": r"dontcache_list|dontcache_wb|fs/dontcache\.rs|kick|round|flush",
     "walk": r"_walk|buffer_head|block_range|write_begin",
     "bio": r"bio",
