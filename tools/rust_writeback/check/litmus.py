@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Checks the orders that the kick, the batch and the counter rely on, under the kernel's own memory model.
+"""Checks the orders that the kick, the ring and the counter rely on, under the kernel's own memory model.
 
-Each test below rust/tests/litmus is two or three CPUs and an outcome that loses a page or a bio. herd7 tries all
+Each test below rust/tests/litmus is two or three CPUs and an outcome that loses a page or a count. herd7 tries all
 that tools/memory-model of the kernel tree lets happen, and reports whether the outcome can happen: `Never` for
 our code, `Sometimes` for what C does instead, or for our code without an order.
 """
