@@ -129,7 +129,9 @@ def test_what_differs_from_the_figures_is_told_and_rendered_again(project: Path,
 
 
 def test_the_readme_has_a_row_for_each_load_with_its_intervals() -> None:
-    assert kept.readme_part(LOAD).splitlines()[2:] == [
+    caption, _, rows = kept.readme_part(LOAD).partition("\n\n")
+    assert "pairs of boots: 10 (a drive);" in caption
+    assert rows.splitlines() == [
         "| load | machine | bandwidth: C | Rust | O_DIRECT, Rust | p99.9: C | Rust |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
         "| logs | a drive | 0.50 (0.40-0.60) | 1.00 (0.90-1.10) | 0.20 (0.15-0.25) | inconclusive | 4.00 (2.00-8.00) |",

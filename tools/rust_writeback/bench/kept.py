@@ -14,6 +14,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -339,8 +340,13 @@ def readme_part(document: Document) -> str:
     header = ("load", "machine", "bandwidth: C", "Rust", "O_DIRECT, Rust", f"{TAIL}: C", "Rust")
     columns = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE), ("c", TAIL), ("rust", TAIL))
     rows = [[load["load"], load["machine"], *(cell(load, *column) for column in columns)] for load in loads(document)]
-    said = f"Divided by buffered writes, with 95 % intervals, revision {revisions} (-: not run, or too few requests):"
-    return f"{said}\n\n{markdown(header, rows, 2)}\n"
+    parts = (f"{part['obtained'].split()[0]} ({load['machine']})" for part in document["parts"] for load in part["loads"])
+    pairs = ", ".join(dict.fromkeys(parts))
+    said = (
+        f"Divided by buffered writes, with 95 % intervals; pairs of boots: {pairs}; revision {revisions}. A dash: not run,"
+        " or too few requests. Inconclusive: an interval that contains 1 and ends at more than twice its start."
+    )
+    return f"{textwrap.fill(said, 120)}\n\n{markdown(header, rows, 2)}\n"
 
 
 def with_parts(readme: str, load: Document, price: Document) -> str:
