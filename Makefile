@@ -61,7 +61,7 @@ kernel:
 ## check: before a commit: host tests, lint, KUnit, some guest tests; 5 minutes
 ## check ONLY=PATTERN: the same with these guest tests
 ## guest ONLY=PATTERN: guest tests on both cores, as ONLY='buffer_walk*'; all without ONLY
-## host: what needs no guest: tests of the core and the tools, models; 6 minutes
+## host: tests of the core and tools, models; boots a kernel if built; 6 minutes
 check guest host:
 	@tools/enter python3 -m rust_writeback test --part=$@ $(call option,ONLY,only)
 
@@ -128,7 +128,7 @@ endif
 compare:
 	@tools/enter python3 -m rust_writeback $@ $(if $(call given,A),$(call quoted,A)) $(if $(call given,B),$(call quoted,B))
 
-## results: write the last measurements to tools/results/ and the README
+## results: render tools/results/ and the README; ARGS=load takes the last figures
 results:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
