@@ -12,7 +12,6 @@
 
 use crate::{
     bindings,
-    ffi::c_ulong,
     fs::{
         Inode,
         PagesGuard, //
@@ -84,13 +83,6 @@ impl BdiWriteback {
     #[inline]
     pub fn as_raw(&self) -> *mut bindings::bdi_writeback {
         self.0.get()
-    }
-
-    /// The bits of the wb's state. They are only accessed atomically.
-    #[inline]
-    pub(crate) fn state(&self) -> *mut c_ulong {
-        // SAFETY: The wb is live by the type invariants, so a pointer to its field is valid.
-        unsafe { &raw mut (*self.as_raw()).state }
     }
 
     /// The counter of `item`, which is initialised with the wb.

@@ -14,6 +14,7 @@ use crate::{
     },
     bindings,
     dontcache::init_cpu_batch,
+    ffi::c_ulong,
     page::PAGE_SHIFT,
     sched::{
         jiffies,
@@ -56,6 +57,13 @@ const PAGE_KIB: i64 = 1 << (PAGE_SHIFT - 10);
 /// The fields of a wb for rounds. They are read and written one by one and unordered: they
 /// determine when a round runs, not whether it runs.
 impl BdiWriteback {
+    /// The bits of the wb's state. They are only accessed atomically.
+    #[inline]
+    fn state(&self) -> *mut c_ulong {
+        // SAFETY: The wb is live by the type invariants, so a pointer to its field is valid.
+        unsafe { &raw mut (*self.as_raw()).state }
+    }
+
     #[inline(always)]
     fn threshold(&self) -> &Atomic<i64> {
         // SAFETY: The wb is live by its type invariants. The field is only accessed here, and by C

@@ -14,7 +14,8 @@
 //! | change | C counterpart | counter | under |
 //! | --- | --- | --- | --- |
 //! | a dropbehind folio becomes dirty | `__folio_mark_dirty()` | + pages | its cache's lock |
-//! | a lookup, or who cancels its data, clears dropbehind | `__filemap_get_folio()` | - pages if dirty | the same |
+//! | a lookup clears dropbehind | `__filemap_get_folio()` | - pages if dirty | the same |
+//! | so does a cancelling of its data | `__folio_cancel_dirty()` | - pages if dirty | the same |
 //! | its owner sets dropbehind | none | + pages if dirty | the same, and the folio's lock |
 //! | it is cleaned for I/O | `folio_clear_dirty_for_io()` | - pages if dropbehind | a wb section |
 //! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | both, alone |
