@@ -12,8 +12,8 @@
 //! | being ended | the worker of a CPU, or its interrupt | a [`CompletedBio`] again |
 //! | ended | its `bi_end_io` function | none: [`CompletedBio::end`] took it |
 //!
-//! A [`CompletedBio`] that is dropped would never be ended, and its waiter would wait forever. Such a
-//! drop triggers a warning.
+//! A [`CompletedBio`] that is dropped would never be ended, and its waiter would wait forever. Such
+//! a drop triggers a warning.
 //!
 //! C header: [`include/linux/bio.h`](srctree/include/linux/bio.h)
 

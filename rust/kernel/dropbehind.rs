@@ -138,8 +138,8 @@ impl Deref for Held {
 
 impl Held {
     /// Frees the file system's private data of the folio. Returns whether the folio can be dropped,
-    /// as far as this is known without the lock of its page cache. A mapped folio has another user. That user has cleared dropbehind, unless
-    /// `MADV_COLLAPSE` has mapped the folio.
+    /// as far as this is known without the lock of its page cache. A mapped folio has another user.
+    /// That user has cleared dropbehind, unless `MADV_COLLAPSE` has mapped the folio.
     #[inline(always)]
     fn prepare(&mut self, mapping: &AddressSpace) -> bool {
         if !self.seen().may_go() {

@@ -437,11 +437,11 @@ impl Lists<'_> {
     }
 
     /// Whether `inode`, which moves to another of these lists, belongs into `b_dontcache`. It does,
-    /// unless a search of at most [`LOOKS`] dirty folios shows that no dirty folio is dropbehind. If
-    /// it does, records that the flusher finds its folios there.
+    /// unless a search of at most [`LOOKS`] dirty folios shows that no dirty folio is dropbehind.
+    /// If it does, records that the flusher finds its folios there.
     ///
-    /// While the inode moves to this wb, its page cache is locked, and is not searched. The kick for
-    /// its folios stays on the other wb, so this wb gets a request.
+    /// While the inode moves to this wb, its page cache is locked, and is not searched. The kick
+    /// for its folios stays on the other wb, so this wb gets a request.
     pub fn keeps(&self, inode: &Inode) -> bool {
         let mapping = mapping_of(inode);
         let moves_here = state_of(inode) & bindings::inode_state_flags_enum_I_WB_SWITCH != 0;

@@ -78,7 +78,7 @@ def fresh(project: Path) -> None:
 
 def test_a_line_of_code_makes_them_old(project: Path) -> None:
     fresh(project)
-    with (project / "fs" / "dontcache_wb.c").open("a") as file:
+    with (project / "mm" / "dropbehind_ring.c").open("a") as file:
         file.write("int more;\n")
     now = fingerprint(project)
     assert [line.partition(" is of ")[0] for line in kept.stale(project)] == [f"tools/results/{name}.json" for name in kept.COUNTED]
@@ -96,7 +96,7 @@ def test_a_hook_makes_them_old(project: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "more"),
     [
-        ("fs/dontcache_wb.c", "/* A comment. */\n"),
+        ("mm/dropbehind_ring.c", "/* A comment. */\n"),
         ("mm/dontcache_counter.rs", "// A comment.\n"),
         ("rust/kernel/writeback/pace.rs", "\n#[cfg(all(test, not(loom)))]\nmod more {}\n"),
         ("mm/dontcache.rst", "A sentence.\n"),
@@ -159,6 +159,16 @@ def test_a_benchmark_becomes_figures_of_the_page(bench: Path) -> None:
         assert load[core]["dontcache"] == [ratio["estimate"], ratio["low"], ratio["high"]]
         assert "direct" not in load[core], "it ran in one pair"
     assert "DONTCACHE beside buffered:\n\n| scenario |" in kept.load_page(document)
+
+
+def test_a_part_that_was_not_run_keeps_its_figures(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = kept.Part("Another drive", "other", "make other", "another", {})
+    monkeypatch.setattr(kept, "LOAD", [*kept.LOAD, other])
+    monkeypatch.setattr(kept, "read", lambda name: {"parts": [{"heading": "Another drive", "setup": "as before"}]})
+    assert kept.collect_load()["parts"][1]["setup"] == "as before"
+    bench.unlink()
+    with pytest.raises(Failure, match="run: make bench"):
+        kept.collect_load()
 
 
 @pytest.mark.parametrize(
