@@ -58,5 +58,5 @@ pub unsafe extern "C" fn bio_can_end_here(bio: *mut bindings::bio) -> bool {
 pub unsafe extern "C" fn bio_task_run(work: *mut bindings::work_struct) {
     // SAFETY: The caller promises a CPU's storage, which is never freed.
     let task = unsafe { BioTask::from_raw(container_of!(work, bindings::bio_task, work)) };
-    while task.end_all() {}
+    task.end_all();
 }

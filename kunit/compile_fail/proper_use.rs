@@ -38,7 +38,7 @@ pub fn proper_walk(folio: &LockedFolio) -> usize {
 /// Adds a bio, and ends all bios that were added.
 pub fn proper_task(bio: CompletedBio) {
     BioTask::add(bio);
-    while BioTask::of_this_cpu().end_all() {}
+    BioTask::of_this_cpu().end_all();
 }
 
 /// Reads this CPU's share while the context stays on the CPU.

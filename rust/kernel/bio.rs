@@ -172,33 +172,39 @@ impl BioTask {
         }
     }
 
-    /// Ends the bios that wait, the oldest first. Returns whether there was any.
+    /// Ends the bios that wait, the oldest first, until none is left.
     ///
     /// Context: a task that may sleep. Only one caller at a time, to keep the bios' order.
     ///
-    /// C counterpart: a turn of `bio_complete_work_fn()`.
-    pub fn end_all(&self) -> bool {
-        let mut last = self.last().xchg(null_mut(), Acquire);
-        let mut first = null_mut();
-        while !last.is_null() {
-            // SAFETY: By the type invariants the bio is live, and this value owned it.
-            let before = unsafe { (*last).bi_next };
-            // SAFETY: As above.
-            unsafe { (*last).bi_next = first };
-            first = last;
-            last = before;
+    /// C counterpart: `bio_complete_work_fn()`.
+    #[inline]
+    pub fn end_all(&self) {
+        loop {
+            let mut last = self.last().xchg(null_mut(), Acquire);
+            if last.is_null() {
+                return;
+            }
+            let mut first = null_mut();
+            while !last.is_null() {
+                // SAFETY: By the type invariants the bio is live, and this value owned it.
+                let before = unsafe { (*last).bi_next };
+                // SAFETY: As above.
+                unsafe { (*last).bi_next = first };
+                first = last;
+                last = before;
+            }
+            while let Some(bio) = NonNull::new(first) {
+                // SAFETY: This value owned the bio, and gives it up. The reversed chain is linked
+                // from the oldest bio on.
+                let bio = unsafe {
+                    first = (*bio.as_ptr()).bi_next;
+                    CompletedBio::from_raw(bio)
+                };
+                bio.end();
+                if !first.is_null() {
+                    cond_resched();
+                }
+            }
         }
-        let any = !first.is_null();
-        while let Some(bio) = NonNull::new(first) {
-            // SAFETY: This value owned the bio, and gives it up. The reversed chain is linked from
-            // the oldest bio on.
-            let bio = unsafe {
-                first = (*bio.as_ptr()).bi_next;
-                CompletedBio::from_raw(bio)
-            };
-            bio.end();
-            cond_resched();
-        }
-        any
     }
 }
