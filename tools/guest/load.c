@@ -21,7 +21,6 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,7 +29,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -186,19 +184,11 @@ static void write_file(struct job *job, int fd, char *from, uint64_t bytes)
 	}
 }
 
-static void count_extents(int fd, uint64_t *extents)
-{
-	struct fiemap map = { .fm_length = FIEMAP_MAX_OFFSET };
-
-	if (!ioctl(fd, FS_IOC_FIEMAP, &map))
-		*extents += map.fm_mapped_extents;
-}
-
 static int tree(uint64_t smallest)
 {
 	static struct job job = { .name = "tree" };
 	char *from = buffer(block);
-	uint64_t bytes = smallest, extents = 0, begin = begin_job(&job);
+	uint64_t bytes = smallest, begin = begin_job(&job);
 	int dir = open(directory, O_RDONLY | O_DIRECTORY);
 
 	if (dir < 0)
@@ -214,13 +204,7 @@ static int tree(uint64_t smallest)
 		err(1, "syncfs");
 	job.durable_ns = now() - begin;
 	measure_cpu(&job);
-	for (uint64_t i = 0; i < files; i++) {
-		int fd = open_file("%s/tree.%d.%llu", 0, i, O_RDONLY);
-
-		count_extents(fd, &extents);
-		close(fd);
-	}
-	printf("{\n\"fio version\":\"load\",\"extents\":%llu,\"jobs\":[", (unsigned long long)extents);
+	printf("{\n\"fio version\":\"load\",\"jobs\":[");
 	print_job(&job, true);
 	printf("]}\n");
 	return 0;

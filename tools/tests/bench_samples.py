@@ -77,7 +77,7 @@ def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[s
             job["durable"] = (HANDED_OVER if section.reads else DURABLE) / speed
         found += [job] * section.jobs
     if scenario.program:
-        return {"fio version": "load", "extents": 2 * scenario.files, "jobs": found}
+        return {"fio version": "load", "jobs": found}
     return {"fio version": "fio-3.39", "global options": {}, "jobs": found}
 
 

@@ -155,6 +155,8 @@ def test_a_mutant_may_have_guest_tests_that_there_are(tmp_path: Path) -> None:
         ('rows = ["no_lost_kick_x"]', ""),
         ('rows = ["no_lost_kick_x"]', 'rows = ["no_lost_kick_x"]\nverdict = "kept"'),
         ('replace = ""', 'replace = ""\nwith = ""'),
+        ('replace = ""', "replace = 3"),
+        ('rows = ["no_lost_kick_x"]', 'rows = "no_lost_kick_x"'),
     ],
 )
 def test_what_is_written_down_wrong_is_refused_in_one_line(tmp_path: Path, old: str, new: str) -> None:

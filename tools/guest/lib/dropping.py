@@ -46,8 +46,8 @@ def read_back(fd: int, content: bytes | bytearray, piece: int) -> int:
     return pages_left(fd, len(content), PATIENCE)
 
 
-def left_cached(device: Device, kind: str) -> dict[str, int]:
-    """The pages that stay in the cache, by the step that left them first.
+def left_cached(device: Device, kind: str) -> str:
+    """What stays in the cache of the first step that leaves anything, in words.
 
     New data, the same places again, unaligned appends: each is on the device, and is read back with
     DONTCACHE.
@@ -61,14 +61,14 @@ def left_cached(device: Device, kind: str) -> dict[str, int]:
                 content[offset : offset + length] = data
             os.fsync(fd)
             if pages := pages_left(fd, len(content), PATIENCE):
-                return {step: pages}
+                return f"{pages} pages left of {step}"
             forget(fd, len(content))
             for piece in (64 * KIB, len(content)):
                 if pages := read_back(fd, content, piece):
-                    return {f"{step}, {READ} by {piece // KIB} KiB": pages}
+                    return f"{pages} pages left of {step}, {READ} by {piece // KIB} KiB"
                 forget(fd, len(content))
         until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
-    return {}
+    return ""
 
 
 def drop_on(devices: Mapping[str, Device]) -> Verdict:
@@ -78,6 +78,5 @@ def drop_on(devices: Mapping[str, Device]) -> Verdict:
         for kind in ("bare", "ext4", "xfs"):
             if device is brd and kind == "xfs":
                 continue  # It is too small.
-            left = left_cached(device, kind)
-            wrong[f"{kind} on {name}"] = ", ".join(f"{pages} pages left of {step}" for step, pages in left.items())
+            wrong[f"{kind} on {name}"] = left_cached(device, kind)
     return of_each(wrong)

@@ -113,6 +113,9 @@ def _cases() -> Iterator[str]:
 
 def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    types = {"rows": list, "tests": list, "whole": bool}
+    if wrong := [key for key, value in entry.items() if not isinstance(value, types.get(key, str))]:
+        raise Failure(f"{where}: {name}: {' and '.join(wrong)} has the wrong type; correct it")
     try:
         mutant = Mutant(name, **given)  # type: ignore[arg-type]
     except TypeError as error:
