@@ -152,8 +152,8 @@ pub unsafe extern "C" fn dontcache_queue(
 /// # Safety
 ///
 /// `inode` and `wb` must be live, and `wb` be that of the inode. The caller must hold the
-/// `list_lock` of `wb` and the lock of the inode. It must hold the lock of the inode's page cache
-/// if it moves the inode to this wb, and not otherwise.
+/// `list_lock` of `wb` and the lock of the inode, and not the lock of the inode's page cache unless
+/// `I_WB_SWITCH` is set.
 #[export]
 pub unsafe extern "C" fn dontcache_keeps(
     inode: *mut bindings::inode,

@@ -546,26 +546,33 @@ static void queued_inode_stays_queued(struct kunit *test)
 	twin_exit(&twin);
 }
 
-/* An inode that moves to another wb is listed there, and leaves a request. */
-static void inode_that_moves_leaves_a_request(struct kunit *test)
+/*
+ * An inode is listed if it may have dirty dropbehind pages. While it moves to
+ * another wb, its page cache is locked and not searched.
+ */
+static void inode_that_moves_is_not_searched(struct kunit *test)
 {
-	struct twin twin, to;
+	bool while_it_moves, later;
+	struct twin twin;
 
 	set_core(CORE_RUST);
 	twin_init(test, &twin);
-	twin_init(test, &to);
 	twin_write(&twin, 0, FGP_DONTCACHE);
+	twin_step(&twin, OP_CLEAN_FOR_IO, 0);
 
+	spin_lock(&twin.wb->list_lock);
 	spin_lock(&twin.inode->i_lock);
 	inode_state_set(twin.inode, I_WB_SWITCH);
-	KUNIT_EXPECT_TRUE(test, dontcache_keeps(twin.inode, to.wb));
+	xa_lock_irq(&twin.mapping->i_pages);
+	while_it_moves = dontcache_keeps(twin.inode, twin.wb);
+	xa_unlock_irq(&twin.mapping->i_pages);
 	inode_state_clear(twin.inode, I_WB_SWITCH);
+	later = dontcache_keeps(twin.inode, twin.wb);
 	spin_unlock(&twin.inode->i_lock);
-	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &to.wb->state));
-	KUNIT_EXPECT_FALSE(test, test_bit(WB_dontcache_left, &twin.wb->state));
+	spin_unlock(&twin.wb->list_lock);
 
-	clear_bit(WB_dontcache_left, &to.wb->state);
-	twin_exit(&to);
+	KUNIT_EXPECT_TRUE(test, while_it_moves);
+	KUNIT_EXPECT_FALSE(test, later);
 	twin_exit(&twin);
 }
 
@@ -603,7 +610,7 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE(round_begins_with_unserved_inode),
 	KUNIT_CASE(queued_inode_stays_queued),
 	KUNIT_CASE(busy_inode_is_retried),
-	KUNIT_CASE(inode_that_moves_leaves_a_request),
+	KUNIT_CASE(inode_that_moves_is_not_searched),
 	KUNIT_CASE(kick_without_wb_does_nothing),
 	{}
 };

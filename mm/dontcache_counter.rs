@@ -2,8 +2,7 @@
 
 //! The counter of dirty dropbehind pages. The dirty accounting in C calls these functions.
 //!
-//! C calls them only after it has seen `PG_dropbehind`, or when an inode moves to another wb.
-//! Buffered writes never call them.
+//! C calls them only after it has seen `PG_dropbehind`. Buffered writes never call them.
 
 use kernel::{
     backing_dev::BdiWriteback,

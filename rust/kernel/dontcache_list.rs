@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Decides which inodes belong into a wb's `b_dontcache`.
-//!
-//! Two flags of an inode's page cache record this:
+//! Two flags of an inode's page cache record whether it belongs into a wb's `b_dontcache`:
 //!
 //! | flag | meaning |
 //! | --- | --- |

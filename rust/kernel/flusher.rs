@@ -14,7 +14,7 @@
 //! that writes borrows the lists exclusively. Between two calls every inode is in a list of the wb,
 //! even if the caller stops.
 //!
-//! `dontcache_list` decides which inodes belong into `b_dontcache`.
+//! `dontcache_list` has the flags of an inode that say whether it belongs into `b_dontcache`.
 //!
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
@@ -440,21 +440,17 @@ impl Lists<'_> {
     /// unless a search of at most [`LOOKS`] dirty folios shows that no dirty folio is dropbehind.
     /// If it does, records that the flusher finds its folios there.
     ///
-    /// While the inode moves to this wb, its page cache is locked, and is not searched. The kick
-    /// for its folios stays on the other wb, so this wb gets a request.
+    /// The page cache of an inode that is about to move to another wb is not searched, because that
+    /// move locks it. Then a flag that is old keeps the inode for a round.
     pub fn keeps(&self, inode: &Inode) -> bool {
         let mapping = mapping_of(inode);
-        let moves_here = state_of(inode) & bindings::inode_state_flags_enum_I_WB_SWITCH != 0;
-        let keeps = if moves_here {
+        let keeps = if state_of(inode) & bindings::inode_state_flags_enum_I_WB_SWITCH != 0 {
             mapping.may_have_dontcache_dirty()
         } else {
             mapping.look_for_dontcache_dirty(LOOKS)
         };
         if keeps {
             mapping.mark_dontcache_listed();
-        }
-        if keeps && moves_here && kick::leave(self.wb) {
-            self.wb.run_within(DELAY_MS);
         }
         keeps
     }

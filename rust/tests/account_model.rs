@@ -216,8 +216,9 @@ impl Model {
         change
     }
 
-    /// Cancels dirty data, and leaves the tag. As in C, dropbehind is read after dirty is cleared.
+    /// Cancels dirty data of the locked folio, and leaves the tag. As in C, dropbehind is read after dirty is cleared.
     fn cancel(&self) -> Change {
+        let _folio = self.folio.lock().unwrap();
         let claimed = match self.protocol {
             C | CancelWithoutClaim => [0; 2],
             _ => self.claim(),
@@ -328,6 +329,7 @@ right! {
     ours_after_a_move: Ours, [Moved], [CLEANER, SWITCH];
     ours_marked_and_written: Ours, [Plain, PlainDirty, Clean], [MARKER, WRITER, CLAIMER];
     ours_marked_and_cleaned: Ours, [PlainDirty, Dirty], [MARKER, CLEANER, CLAIMER];
+    ours_marked_and_cancelled: Ours, [PlainDirty, Dirty], [MARKER, CANCELLER, CLAIMER];
     ours_marked_and_switched: Ours, [Plain, PlainDirty], [MARKER, WRITER, SWITCH];
     c_dirtying_against_cleaning: C, [Clean, CleanTagged, Dirty], [CLEANER, DIRTIER];
     c_switch_against_cleaning: C, [Dirty], [CLEANER, SWITCH];

@@ -14,18 +14,19 @@
 //! | change | C counterpart | counter | under |
 //! | --- | --- | --- | --- |
 //! | a dropbehind folio becomes dirty | `__folio_mark_dirty()` | + pages | its cache's lock |
-//! | a lookup clears dropbehind | `__filemap_get_folio()` | - pages if dirty | the same |
-//! | so does a cancelling of its data | `__folio_cancel_dirty()` | - pages if dirty | the same |
-//! | its owner sets dropbehind | none | + pages if dirty | the same, and the folio's lock |
+//! | a lookup clears dropbehind | `__filemap_get_folio()` | - pages if dirty | that lock |
+//! | its owner sets dropbehind | none | + pages if dirty | that lock, the folio's |
+//! | its data is cancelled | `__folio_cancel_dirty()` | - pages if dirty | that lock, the folio's |
+//! | it is cut off, or removed dirty | `folio_account_cleaned()` | - pages | that lock |
 //! | it is cleaned for I/O | `folio_clear_dirty_for_io()` | - pages if dropbehind | a wb section |
-//! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | both, alone |
-//! | it moves in memory, or is split | `__folio_migrate_mapping()` | none | the lock, alone |
+//! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | that lock, no section |
+//! | it moves in memory, or is split | `__folio_migrate_mapping()` | none | that lock, alone |
 //!
 //! C sets the dirty flag first and accounts the folio later, under the lock. A dropbehind folio is
 //! made dirty under that lock, too: otherwise a lookup or a switch in between could not know
 //! whether the counter includes the folio. Dropbehind is set when the folio is created, or later by
 //! a context that has locked the folio. That lock excludes a writer that has read the folio as not
-//! dropbehind and is about to make it dirty.
+//! dropbehind and is about to make it dirty. Who cancels data clears dropbehind first.
 
 /// The flags of a folio that decide whether it counts, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,8 @@ pub fn change(before: Flags, after: Flags) -> i64 {
 
 /// How many dirty dropbehind pages of `1 << page_shift` bytes each of `cpus` CPUs may count locally
 /// before the CPU adds them to the common count: 2 MiB for all CPUs together. So a writer that
-/// compares the common count with 16 MiB finds it nearly exact with any number of CPUs.
+/// compares the common count with 16 MiB finds it nearly exact with any number of CPUs. (A CPU that
+/// moves an inode to another wb may keep `WB_STAT_BATCH` pages once, because C counts these.)
 pub const fn cpu_batch(page_shift: u32, cpus: u32) -> i32 {
     match ((2_i32 << 20) >> page_shift).checked_div(cpus as i32) {
         Some(pages @ 1..) => pages,

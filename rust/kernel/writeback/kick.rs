@@ -19,7 +19,7 @@
 //! | bit | set | taken by [`consume`] |
 //! | --- | --- | --- |
 //! | pending | by a writer, or at the end of a round | always |
-//! | left | by a writer of few pages, or by a round that leaves pages | if due |
+//! | left | by a writer of few pages, a round that leaves pages, or a flusher that rests | if due |
 //!
 //! The context that sets the left bit also sets when it is due, and queues the flusher for then.
 //! Only a round that leaves pages changes that time, and only to an earlier one.
