@@ -345,8 +345,8 @@ def readme_part(document: Document) -> str:
     header = ("load", "machine", "bandwidth: C", "Rust", "O_DIRECT, Rust", f"{TAIL}: C", "Rust")
     columns = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE), ("c", TAIL), ("rust", TAIL))
     rows = [[load["load"], load["machine"], *(cell(load, *column) for column in columns)] for load in loads(document)]
-    parts = (f"{part['obtained'].split()[0]} ({load['machine']})" for part in document["parts"] for load in part["loads"])
-    pairs = ", ".join(dict.fromkeys(parts))
+    places = ((part["obtained"].split()[0], part["heading"]) for part in document["parts"])
+    pairs = ", ".join(f"{count} ({heading[0].lower()}{heading[1:]})" for count, heading in places)
     said = (
         f"Divided by buffered writes, with 95 % intervals; pairs of boots: {pairs}; revision {revisions}. A dash: not run,"
         " or too few requests. Inconclusive: an interval that contains 1 and ends at more than twice its start."
