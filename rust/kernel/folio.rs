@@ -277,8 +277,8 @@ impl LockedFolio {
     pub fn pos(&self) -> i64 {
         // SAFETY: The folio is live by the type invariants, and the lock keeps its index.
         let index = unsafe {
-            let folio = self.as_raw();
-            (*folio).__bindgen_anon_1.__bindgen_anon_1.__bindgen_anon_2.index
+            let cached = &raw const (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1;
+            (*cached).__bindgen_anon_2.index
         };
         (index as i64) << PAGE_SHIFT
     }
