@@ -216,7 +216,8 @@ impl Model {
         change
     }
 
-    /// Cancels dirty data of the locked folio, and leaves the tag. As in C, dropbehind is read after dirty is cleared.
+    /// Cancels dirty data of the locked folio, and leaves the tag. As in C, dropbehind is read after
+    /// dirty is cleared.
     fn cancel(&self) -> Change {
         let _folio = self.folio.lock().unwrap();
         let claimed = match self.protocol {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of writers, of pages that move here from another wb, of an inode that is put
+//! Every interleaving of writers, of pages that are left for a later round, of an inode that is put
 //! into the flusher's lists, and of the flusher and its round. The rounds that follow must not miss
-//! a page that was dirtied before a kick, or a page that has moved here. Run with `RUSTFLAGS="--cfg
+//! a page that was dirtied before a kick, or a page that was left. Run with `RUSTFLAGS="--cfg
 //! loom"`.
 //!
 //! Each mutant breaks one order that the protocol depends on. The model has to find the fault of
@@ -307,9 +307,9 @@ impl Model {
         }
     }
 
-    /// A context that moves an inode to this wb puts it into the right list. The caller wakes the
-    /// flusher.
-    fn one_page_comes(&self, cpu: usize) {
+    /// A writer of few pages has listed its inode and found the left bit clear. It leaves its page,
+    /// whether the bit is still clear or not.
+    fn one_page_is_left(&self, cpu: usize) {
         self.dirty_one_page(cpu);
         *self.place.lock().unwrap() = Place::Dontcache;
         self.test_and_set(Bit::Left);
@@ -388,15 +388,15 @@ fn check_writers(mutant: Mutant, place: Place, writers: usize, asks: bool) {
     });
 }
 
-/// Pages move here while other pages are left and the flusher runs. The flusher does not rest in
-/// between, because it looks for requests between two portions of other work.
-fn check_coming(mutant: Mutant) {
+/// Pages are left while the flusher runs. The flusher does not rest in between, because it looks for
+/// requests between two portions of other work.
+fn check_leaving(mutant: Mutant) {
     loom::model(move || {
         let model = Arc::new(Model::new(mutant, Place::Ordinary));
-        model.one_page_comes(0);
+        model.one_page_is_left(0);
         let other = {
             let model = model.clone();
-            thread::spawn(move || model.one_page_comes(1))
+            thread::spawn(move || model.one_page_is_left(1))
         };
         if let Some(pages) = model.consumed() {
             model.written.fetch_add(pages, Ordering::Relaxed);
@@ -405,7 +405,11 @@ fn check_coming(mutant: Mutant) {
         if let Some(pages) = model.consumed() {
             model.written.fetch_add(pages, Ordering::Relaxed);
         }
-        assert_eq!(model.dontcache_dirty(), 0, "a page that came was missed");
+        assert_eq!(
+            model.dontcache_dirty(),
+            0,
+            "a page that was left was missed"
+        );
     });
 }
 
@@ -533,14 +537,14 @@ fn a_missing_barrier_of_a_page_that_waits_is_caught() {
 }
 
 #[test]
-fn no_page_that_comes_is_missed() {
-    check_coming(Right);
+fn no_page_that_is_left_is_missed() {
+    check_leaving(Right);
 }
 
 #[test]
-#[should_panic(expected = "a page that came was missed")]
+#[should_panic(expected = "a page that was left was missed")]
 fn a_missing_barrier_where_pages_are_left_is_caught() {
-    check_coming(NoBarrierIfNoted);
+    check_leaving(NoBarrierIfNoted);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub enum Bit {
     /// A round is requested now (`WB_start_dontcache`).
     Pending,
     /// Dirty dropbehind pages are to be written without a kick (`WB_dontcache_left`). Either a
-    /// round has left them, they came with an inode from another wb, or they are few.
+    /// round has left them, they are few, or a flusher that was about to rest has found them.
     Left,
 }
 
