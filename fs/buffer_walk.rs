@@ -4,15 +4,21 @@
 
 use kernel::{
     bindings,
-    buffer_head::BufferRing,
-    error::code::EINVAL,
+    buffer_head::{
+        BufferHead,
+        BufferRing, //
+    },
+    error::code::{
+        EINVAL,
+        EIO, //
+    },
     ffi::{
         c_int,
         c_uint,
         c_void, //
     },
     folio::LockedFolio,
-    fs::WriteBegin,
+    fs::Inode,
     prelude::*,
     warn_on,
     writeback::{
@@ -20,7 +26,9 @@ use kernel::{
         buffer_walk::{
             begin,
             commit,
-            is_ready, //
+            is_ready,
+            Buffer,
+            FileSystem, //
         }, //
     }, //
 };
@@ -135,20 +143,112 @@ unsafe fn prepare(
     let Some(range) = range_at(&ring, pos, len) else {
         return EINVAL.to_errno();
     };
-    // SAFETY: The caller promises the operations, and `inode` owns the folio's page cache.
-    let fs = unsafe {
-        WriteBegin::new(
-            folio,
-            inode,
-            &range,
-            ring.block_bits(),
-            get_block,
-            private,
-            ops,
-        )
+    // INVARIANT: The caller promises the operations, and `inode` owns the folio's page cache.
+    let fs = WriteBegin {
+        folio,
+        inode,
+        range: &range,
+        first: (folio.pos() as u64).wrapping_shr(ring.block_bits()),
+        get_block,
+        private,
+        // SAFETY: The caller promises valid operations.
+        ops: unsafe { &*ops },
     };
     match begin(&ring, &range, folio.test_uptodate(), &fs) {
         Ok(()) => 0,
         Err(error) => error,
     }
+}
+
+/// One write, with the operations of its file system.
+///
+/// # Invariants
+///
+/// - `folio` is locked and in the page cache of `inode`;
+/// - `ops` and its functions are valid for `inode`, and accept `get_block` and `private`.
+struct WriteBegin<'a> {
+    folio: &'a LockedFolio,
+    inode: &'a Inode,
+    range: &'a BlockRange,
+    /// The block of the file at which the folio begins.
+    first: u64,
+    get_block: bindings::get_block_t,
+    private: *mut c_void,
+    ops: &'a bindings::buffer_walk_ops,
+}
+
+impl FileSystem<&BufferHead> for WriteBegin<'_> {
+    /// A negative error number, as the C functions return it.
+    type Error = c_int;
+
+    #[inline(always)]
+    fn found_new(&self) {
+        warn_of_new(self.ops.keeps_new);
+    }
+
+    #[inline(always)]
+    fn map(&self, buffer: &BufferHead, block: usize) -> Result<(), c_int> {
+        let (inode, place) = (self.inode.as_raw(), self.first.wrapping_add(block as u64));
+        // SAFETY: By the type invariants either function accepts these arguments. The buffer
+        // belongs to the locked folio.
+        let error = unsafe {
+            match (self.ops.map, self.get_block) {
+                (Some(map), _) => map(inode, place, buffer.as_raw(), self.get_block, self.private),
+                (None, Some(get_block)) => get_block(inode, place, buffer.as_raw(), 1),
+                (None, None) => EIO.to_errno(),
+            }
+        };
+        match error {
+            0 => Ok(()),
+            _ => Err(error),
+        }
+    }
+
+    #[inline(always)]
+    fn new_in_uptodate(&self, buffer: &BufferHead) {
+        if self.ops.keeps_new {
+            buffer.set_uptodate();
+        } else {
+            buffer.clear_new();
+            buffer.set_uptodate();
+            buffer.mark_dirty();
+        }
+    }
+
+    #[inline(always)]
+    fn zero_outside(&self, block: usize) {
+        self.folio
+            .zero_outside(self.range.bytes(block), self.range.from()..self.range.to());
+    }
+
+    #[inline(always)]
+    fn read(&self, buffer: &BufferHead) {
+        if let Some(read) = self.ops.read {
+            // SAFETY: By the type invariants the function is valid, and the buffer is mapped.
+            unsafe { read(buffer.as_raw()) };
+        }
+    }
+
+    #[inline(always)]
+    fn read_error(&self) -> c_int {
+        EIO.to_errno()
+    }
+
+    #[inline(always)]
+    fn abort(&self) {
+        if let Some(abort) = self.ops.abort {
+            let (from, to) = (self.range.from(), self.range.to());
+            // SAFETY: By the type invariants the folio is locked and has a page cache, and the
+            // function accepts these arguments.
+            unsafe { abort(self.folio.as_raw(), from, to, self.private) };
+        }
+    }
+}
+
+/// Warns of a buffer that is new before the walk, if the file system has `keeps_new`: such a file
+/// system must not leave a buffer new.
+#[cold]
+#[inline(never)]
+fn warn_of_new(keeps_new: bool) {
+    warn_on!(keeps_new);
 }

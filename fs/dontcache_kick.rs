@@ -4,7 +4,7 @@
 
 use kernel::{
     bindings,
-    flusher::ListsGuard,
+    flusher::promote,
     fs::AddressSpace,
     prelude::*,
     writeback::kick::{
@@ -20,9 +20,7 @@ use kernel::{
 #[cold]
 fn ask_for_round(mapping: &AddressSpace) {
     if mapping.is_dontcache_unlisted() {
-        if let Some(lists) = ListsGuard::of(mapping) {
-            lists.promote(mapping.host());
-        }
+        promote(mapping);
     }
     let pages = mapping.lock_pages();
     let Some(wb) = pages.wb() else {

@@ -113,7 +113,7 @@ mod tests {
         let page = Page::alloc_page(GFP_KERNEL)?;
         let folio = folio_of(&page);
         assert_eq!(folio.nr_pages(), 1);
-        assert!(!folio.flags().has(DIRTY | WRITEBACK | DROPBEHIND));
+        assert!(folio.flags() & (DIRTY | WRITEBACK | DROPBEHIND) == 0);
         assert!(!folio.test_uptodate());
         folio.try_lock().ok_or(code::EBUSY)?.mark_uptodate();
         assert!(folio.test_uptodate());

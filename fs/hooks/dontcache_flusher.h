@@ -45,8 +45,11 @@ void wb_run_within(struct bdi_writeback *wb, unsigned int ms)
 		mod_delayed_work(bdi_wq, dwork, delay);
 }
 
-/* Write inodes of b_io. Drops and retakes the list_lock while it writes. */
-long wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
+/*
+ * Write inodes of b_io, at most @portion pages of each at a time. Drops and
+ * retakes the list_lock while it writes.
+ */
+long wb_write_queued(struct bdi_writeback *wb, long *nr_pages, long portion)
 {
 	struct wb_writeback_work work = {
 		.nr_pages	= *nr_pages,
@@ -57,6 +60,7 @@ long wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
 	struct blk_plug plug;
 	long progress;
 
+	wb->dontcache_portion = portion;
 	trace_writeback_start(wb, &work);
 	blk_start_plug(&plug);
 	progress = __writeback_inodes_wb(wb, &work);
@@ -64,18 +68,10 @@ long wb_write_queued(struct bdi_writeback *wb, long *nr_pages)
 	blk_finish_plug(&plug);
 	spin_lock(&wb->list_lock);
 	trace_writeback_written(wb, &work);
+	wb->dontcache_portion = 0;
 	*nr_pages = work.nr_pages;
 	return progress;
 }
-
-#ifdef CONFIG_RUST_WRITEBACK_AB
-static long wb_check_start_dontcache(struct bdi_writeback *wb);
-
-long dontcache_test_flush(struct bdi_writeback *wb)
-{
-	return wb_check_start_dontcache(wb);
-}
-#endif
 
 #endif /* CONFIG_RUST_WRITEBACK */
 
@@ -114,14 +110,4 @@ static inline void dontcache_serve_kick(struct bdi_writeback *wb,
 	if (rust_writeback_active())
 		dontcache_flush_beside(wb, !work, work ? work->sb : NULL,
 				       dirtied_before);
-}
-
-/* True while a test keeps pages dirty: then no round is requested. */
-static inline bool dontcache_holds_kicks(void)
-{
-#ifdef CONFIG_RUST_WRITEBACK_AB
-	return static_branch_unlikely(&dontcache_hold_key);
-#else
-	return false;
-#endif
 }

@@ -3,10 +3,8 @@
 
 //! Only the flusher writes queued inodes.
 
-use kernel::{flusher::ListsGuard, fs::AddressSpace, writeback::round::Lists as _};
+use kernel::{flusher::Lists, writeback::round::Lists as _};
 
-pub fn write(mapping: &AddressSpace) {
-    if let Some(mut lists) = ListsGuard::of(mapping) {
-        lists.write(1, 1);
-    }
+pub fn write(lists: &mut Lists<'_>) {
+    lists.write(1, 1);
 }

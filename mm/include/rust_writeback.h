@@ -131,7 +131,7 @@ struct bdi_writeback *wb_lock_list_of(struct inode *inode);
 void wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 		   struct list_head *list);
 void wb_run_within(struct bdi_writeback *wb, unsigned int ms);
-long wb_write_queued(struct bdi_writeback *wb, long *nr_pages);
+long wb_write_queued(struct bdi_writeback *wb, long *nr_pages, long portion);
 
 /* mm/dropbehind_dirty.h: called by the flusher of @wb; in pages */
 unsigned long wb_background_pages(struct bdi_writeback *wb);

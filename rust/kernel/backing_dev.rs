@@ -37,7 +37,6 @@ pub(crate) enum InodeList {
 /// # Safety
 ///
 /// `head` must point at the initialised head of a live list.
-#[inline(always)]
 unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
     // SAFETY: The caller promises a live head. Concurrent writers write its word whole.
     !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
@@ -93,7 +92,6 @@ impl BdiWriteback {
     }
 
     /// The head of `list`.
-    #[inline(always)]
     pub(crate) fn head(&self, list: InodeList) -> *mut bindings::list_head {
         let wb = self.as_raw();
         // SAFETY: The wb is live by the type invariants, so pointers to its fields are valid.
@@ -108,14 +106,12 @@ impl BdiWriteback {
     }
 
     /// Whether `list` has inodes. Unordered.
-    #[inline(always)]
     pub(crate) fn has_inodes(&self, list: InodeList) -> bool {
         // SAFETY: The wb is live by the type invariants, and its lists are initialised with it.
         unsafe { has_entries(self.head(list)) }
     }
 
     /// Whether work is queued for the flusher. Unordered.
-    #[inline(always)]
     pub(crate) fn has_work(&self) -> bool {
         // SAFETY: As in `has_inodes()`.
         unsafe { has_entries(&raw mut (*self.as_raw()).work_list) }
@@ -125,7 +121,6 @@ impl BdiWriteback {
     /// CPU, so it is not for hot paths. May be negative during changes on two CPUs.
     ///
     /// C counterpart: `wb_stat_sum()`, which cuts off below zero.
-    #[inline]
     pub fn stat_sum(&self, item: WbStat) -> i64 {
         // SAFETY: The wb is live by the type invariants, and so is its counter.
         unsafe { bindings::percpu_counter_sum(self.stat(item)) }
@@ -137,7 +132,6 @@ impl BdiWriteback {
     /// Context: any but NMI, outside of the lock of the wb's work.
     ///
     /// C counterpart: `wb_wakeup_delayed()`, which does not bring a later run forward.
-    #[inline]
     pub fn run_within(&self, milliseconds: u32) {
         // SAFETY: The wb is live by the type invariants; its lock and its delayed work are
         // initialised.

@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Accounting of the folios that DONTCACHE writes have made dirty.
+//! The folios that DONTCACHE writes have made dirty: their counter, and the flags of a page cache
+//! that say whether its inode belongs into a wb's `b_dontcache`:
 //!
-//! [`crate::writeback::account`] decides which folios count.
+//! | flag | meaning |
+//! | --- | --- |
+//! | `AS_DONTCACHE_DIRTY` | it may have dirty dropbehind folios |
+//! | `AS_DONTCACHE_LISTED` | ... and its inode is in `b_dontcache`, or will be |
+//!
+//! The first flag is set with the first such folio and cleared by a search that finds none. If the
+//! second flag is set, the inode is in the list or queued, or the context that works on it will put
+//! it there.
+//!
+//! [`crate::writeback::account`] decides which folios count. The flusher owns the list: see
+//! [`crate::flusher`].
 
 use crate::{
     backing_dev::{
@@ -14,7 +25,6 @@ use crate::{
     ffi::c_ulong,
     folio::{
         Folio,
-        FolioFlags,
         LockedFolio,
         DIRTY,
         DROPBEHIND, //
@@ -30,9 +40,13 @@ use crate::{
     },
     writeback::account, //
 };
+use core::mem::MaybeUninit;
 
-/// `AS_DONTCACHE_DIRTY`: there may be dirty dropbehind folios. Set with the first of them.
-pub(crate) const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
+const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
+const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
+
+/// `PAGECACHE_TAG_DIRTY`, a C macro with a cast, which bindgen does not translate.
+const TAG_DIRTY: bindings::xa_mark_t = 0;
 
 /// Dirty dropbehind pages that a CPU counts locally. Set with the first wb, then constant.
 static CPU_BATCH: Atomic<i32> = Atomic::new(1);
@@ -60,10 +74,10 @@ impl BdiWriteback {
 
 /// The flags of a folio that decide whether it counts.
 #[inline(always)]
-fn account_flags(flags: FolioFlags) -> account::Flags {
+fn account_flags(flags: usize) -> account::Flags {
     account::Flags {
-        dirty: flags.has(DIRTY),
-        dropbehind: flags.has(DROPBEHIND),
+        dirty: flags & DIRTY != 0,
+        dropbehind: flags & DROPBEHIND != 0,
     }
 }
 
@@ -81,7 +95,7 @@ impl Folio {
         }
         // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
         let before = unsafe { bindings::folio_fetch_clear_dropbehind(self.as_raw()) };
-        Some(account_flags(FolioFlags(before)))
+        Some(account_flags(before))
     }
 
     /// Whether the folio counts as dirty and dropbehind, by both flags at one moment. Unordered.
@@ -104,7 +118,7 @@ impl LockedFolio {
         }
         // SAFETY: The folio is live by the type invariants; the flag is set atomically.
         let before = unsafe { bindings::folio_fetch_set_dropbehind(self.as_raw()) };
-        Some(account_flags(FolioFlags(before)))
+        Some(account_flags(before))
     }
 }
 
@@ -123,24 +137,83 @@ impl AddressSpace {
         self.raw_flags() & DONTCACHE_DIRTY != 0
     }
 
+    /// Records that the flusher finds the dirty dropbehind folios (`AS_DONTCACHE_LISTED`): see
+    /// [`crate::flusher`]. Requires the lock of the wb's lists.
+    #[inline]
+    pub(crate) fn mark_dontcache_listed(&self) {
+        self.set_flag(DONTCACHE_LISTED);
+    }
+
+    /// Whether there are dirty dropbehind folios that the flusher would not find.
+    #[inline]
+    pub fn is_dontcache_unlisted(&self) -> bool {
+        self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
+    }
+
+    /// Searches at most `looks` dirty folios for a dirty dropbehind folio. Returns whether there is
+    /// one or there may be one. Otherwise clears both flags.
+    ///
+    /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
+    pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> bool {
+        if !self.may_have_dontcache_dirty() {
+            return false;
+        }
+        let pages = self.lock_pages();
+        let may_have = pages.find_dontcache_dirty(looks);
+        if !may_have {
+            // A writer that makes such a folio dirty sets the flag again, under the lock held here.
+            for flag in [DONTCACHE_DIRTY, DONTCACHE_LISTED] {
+                let (nr, raw) = (flag.trailing_zeros() as usize, self.as_raw());
+                // SAFETY: The page cache is live by the type invariants; its flags are changed
+                // atomically.
+                unsafe { bindings::test_and_clear_bit(nr, &raw mut (*raw).flags) };
+            }
+        }
+        may_have
+    }
+
     #[inline(always)]
-    pub(crate) fn raw_flags(&self) -> c_ulong {
+    fn raw_flags(&self) -> c_ulong {
         // SAFETY: The page cache is live by the type invariants; its flags are read in one load.
         unsafe { (&raw const (*self.as_raw()).flags).read_volatile() }
     }
 
     /// Sets `flag`. Tests it first, so that the cache line stays shared if the flag is set already.
     #[inline(always)]
-    pub(crate) fn set_flag(&self, flag: c_ulong) {
+    fn set_flag(&self, flag: c_ulong) {
         if self.raw_flags() & flag == 0 {
+            let (nr, raw) = (flag.trailing_zeros() as usize, self.as_raw());
             // SAFETY: The page cache is live by the type invariants; its flags are changed
             // atomically.
-            unsafe {
-                bindings::test_and_set_bit(
-                    flag.trailing_zeros() as usize,
-                    &raw mut (*self.as_raw()).flags,
-                )
-            };
+            unsafe { bindings::test_and_set_bit(nr, &raw mut (*raw).flags) };
         }
+    }
+}
+
+impl PagesGuard<'_> {
+    /// Whether one of the first `looks` dirty folios is dropbehind, or there are more.
+    fn find_dontcache_dirty(&self, looks: usize) -> bool {
+        let mut cursor = MaybeUninit::uninit();
+        // SAFETY: The page cache is live by its type invariants. C fills the cursor.
+        let cursor = unsafe {
+            bindings::mapping_xas_init(self.mapping().as_raw(), cursor.as_mut_ptr());
+            cursor.assume_init_mut()
+        };
+        for _ in 0..looks {
+            // SAFETY: The lock is held, so the index does not change during the walk.
+            let entry = unsafe { bindings::xas_find_marked(cursor, c_ulong::MAX, TAG_DIRTY) };
+            if entry.is_null() {
+                return false;
+            }
+            // With DAX an entry is a value, not a folio: its lowest bit is set.
+            if entry.addr() & 1 == 0
+                // SAFETY: The page cache has a reference on the folio, and keeps it while the lock
+                // is held.
+                && unsafe { Folio::from_raw(entry.cast()) }.is_dontcache_dirty()
+            {
+                return true;
+            }
+        }
+        true
     }
 }

@@ -72,21 +72,18 @@ impl BdiWriteback {
     }
 
     /// When a round was last served.
-    #[inline(always)]
     fn served(&self) -> &Atomic<Jiffies> {
         // SAFETY: As above.
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_served) }
     }
 
     /// When the pages that were left for a later round are due.
-    #[inline(always)]
     fn due(&self) -> &Atomic<Jiffies> {
         // SAFETY: As above.
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_due) }
     }
 
     /// Pages that were written before a round was last served.
-    #[inline(always)]
     fn written(&self) -> &Atomic<usize> {
         // SAFETY: As above.
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_written) }
@@ -105,7 +102,6 @@ impl BdiWriteback {
     }
 
     /// Milliseconds since a round was last served.
-    #[inline]
     pub fn rested_ms(&self) -> u64 {
         to_ms(jiffies().wrapping_sub(self.served().load(Relaxed)))
     }
@@ -175,13 +171,11 @@ impl kick::Wb for BdiWriteback {
         state.load(Relaxed) & (1 << number(bit)) != 0
     }
 
-    #[inline(always)]
     fn test_and_set(&self, bit: Bit) -> bool {
         // SAFETY: As above.
         unsafe { bindings::test_and_set_bit(number(bit), self.state()) }
     }
 
-    #[inline(always)]
     fn test_and_clear(&self, bit: Bit) -> bool {
         // SAFETY: As above.
         unsafe { bindings::test_and_clear_bit(number(bit), self.state()) }
@@ -198,28 +192,23 @@ impl kick::Wb for BdiWriteback {
         self.threshold().load(Relaxed)
     }
 
-    #[inline(always)]
     fn set_kick_at(&self, pages: i64) {
         self.threshold().store(pages, Relaxed);
     }
 
-    #[inline(always)]
     fn set_due_in(&self, milliseconds: u32) {
         let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
         self.due().store(due, Relaxed);
     }
 
-    #[inline(always)]
     fn due_in(&self) -> Option<u32> {
         until(self.due().load(Relaxed))
     }
 
-    #[inline(always)]
     fn has_queue(&self) -> bool {
         self.has_inodes(InodeList::Dontcache)
     }
 
-    #[inline(always)]
     fn dontcache_dirty(&self) -> i64 {
         self.stat_sum(WbStat::DontcacheDirty)
     }

@@ -79,9 +79,9 @@ impl Folio {
     pub fn seen(&self) -> Seen {
         let flags = self.flags();
         Seen {
-            dropbehind: flags.has(DROPBEHIND),
-            dirty: flags.has(DIRTY),
-            writeback: flags.has(WRITEBACK),
+            dropbehind: flags & DROPBEHIND != 0,
+            dirty: flags & DIRTY != 0,
+            writeback: flags & WRITEBACK != 0,
         }
     }
 
@@ -538,7 +538,7 @@ impl DropBatch {
         let bytes = start..start.wrapping_add(guard.size() as i64);
         // A writer that appends to its file writes to the last folio again.
         let waits_for_write = is_end(&bytes, inode.size()) && inode.is_open_for_write()
-            || guard.flags().has(REFERENCED) && DropRing::may_wait();
+            || guard.flags() & REFERENCED != 0 && DropRing::may_wait();
         if waits_for_write && !is_old(waiting.since, now()) {
             drop(guard);
             return try_again(waiting);

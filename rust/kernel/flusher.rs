@@ -14,7 +14,8 @@
 //! that writes borrows the lists exclusively. Between two calls every inode is in a list of the wb,
 //! even if the caller stops.
 //!
-//! `dontcache_list` has the flags of an inode that say whether it belongs into `b_dontcache`.
+//! [`crate::dontcache`] has the flags of a page cache that say whether its inode belongs into
+//! `b_dontcache`.
 //!
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
@@ -50,10 +51,7 @@ use crate::{
         }, //
     }, //
 };
-use core::{
-    ops::Deref,
-    ptr, //
-};
+use core::ptr;
 
 /// `I_DIRTY`, a macro that combines these flags.
 const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
@@ -89,7 +87,6 @@ impl<'a> Flusher<'a> {
     ///
     /// `wb` must point at a wb that is not freed for `'a`, and the current context must be that of
     /// its flusher, without a lock, for all of `'a`.
-    #[inline]
     pub unsafe fn assume_running(wb: *mut bindings::bdi_writeback, sync: Option<&'a Due>) -> Self {
         // INVARIANT: The caller promises the context.
         Self {
@@ -101,7 +98,6 @@ impl<'a> Flusher<'a> {
     }
 
     /// The flusher's wb.
-    #[inline]
     pub fn wb(&self) -> &'a BdiWriteback {
         self.wb
     }
@@ -126,7 +122,6 @@ impl<'a> Flusher<'a> {
     }
 
     /// Whether the flusher runs in a rescuer, because memory is short.
-    #[inline]
     pub fn is_rescuer(&self) -> bool {
         // SAFETY: May be called in any context.
         unsafe { bindings::current_is_workqueue_rescuer() }
@@ -140,29 +135,24 @@ impl round::Flusher for Flusher<'_> {
         = FlusherLists<'b>
     where
         Self: 'b;
-
-    #[inline]
     fn lock_lists(&mut self) -> FlusherLists<'_> {
         // SAFETY: The wb is live, so its lock is initialised. By the type invariants the current
         // context does not hold it.
         unsafe { bindings::spin_lock(&raw mut (*self.wb.as_raw()).list_lock) };
         // INVARIANT: The lock was taken above, in the flusher's context.
         FlusherLists {
-            lists: ListsGuard(Lists {
+            lists: Lists {
                 wb: self.wb,
                 _not_send: NotThreadSafe,
-            }),
+            },
             sync: self.sync,
             next: None,
+            is_queued: false,
         }
     }
-
-    #[inline]
     fn others_wait(&self) -> bool {
         self.wb.has_work()
     }
-
-    #[inline]
     fn room(&mut self, first: bool) -> Result<i64, u32> {
         match self.wb.room() {
             // Other work may keep the device busy for longer than a page may wait.
@@ -188,72 +178,27 @@ pub struct Lists<'a> {
     _not_send: NotThreadSafe,
 }
 
-/// The lock of a wb's lists. Dropping it unlocks them. It only lends the lists immutably: if a
-/// caller exchanged them, drop would unlock other lists.
-///
-/// # Invariants
-///
-/// This guard has to release the lock.
-#[must_use = "the lists are unlocked when the guard is dropped"]
-pub struct ListsGuard<'a>(Lists<'a>);
-
-/// The lists, locked by the flusher. Only the flusher may take inodes from queues.
+/// The lists, locked by the flusher. Dropping the value unlocks them. Only the flusher may take
+/// inodes from queues.
 ///
 /// # Invariants
 ///
 /// - The context is that of the flusher.
+/// - This value has to release the lock of `lists`, which are never exchanged for others.
 /// - `next` is None, or the link of an inode in a list of the wb whose lock has been held since it
 ///   was found.
 pub struct FlusherLists<'a> {
-    lists: ListsGuard<'a>,
+    lists: Lists<'a>,
     sync: Option<&'a Due>,
-    next: Option<Candidate>,
+    next: Option<Link>,
+    /// Whether other work has queued `next`.
+    is_queued: bool,
 }
 
-/// The next inode for the round.
-#[derive(Clone, Copy)]
-struct Candidate {
-    link: Link,
-    /// Whether other work has queued it.
-    queued: bool,
-}
-
-impl<'a> Deref for ListsGuard<'a> {
-    type Target = Lists<'a>;
-
-    #[inline]
-    fn deref(&self) -> &Lists<'a> {
-        &self.0
-    }
-}
-
-impl Drop for ListsGuard<'_> {
-    #[inline]
+impl Drop for FlusherLists<'_> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the lock is held, and this guard may release it.
-        unsafe { bindings::spin_unlock(&raw mut (*self.0.wb.as_raw()).list_lock) };
-    }
-}
-
-impl<'a> ListsGuard<'a> {
-    /// Locks the lists of the wb of the inode of `mapping`, which keeps that wb meanwhile. None if
-    /// the inode was never dirtied.
-    ///
-    /// Context: a task, without the lock of the page cache.
-    ///
-    /// C counterpart: `inode_to_wb_and_lock_list()`, for an inode with a wb.
-    #[inline]
-    pub fn of(mapping: &'a AddressSpace) -> Option<Self> {
-        mapping.lock_pages().wb()?;
-        // SAFETY: The inode is live. It has a wb, and always will have one.
-        let wb = unsafe { bindings::wb_lock_list_of(mapping.host().as_raw()) };
-        // INVARIANT: The function has taken the lock. While it is held the inode keeps the wb and
-        // its reference on it.
-        Some(Self(Lists {
-            // SAFETY: As above.
-            wb: unsafe { BdiWriteback::from_raw(wb) },
-            _not_send: NotThreadSafe,
-        }))
+        // SAFETY: By the type invariants the lock is held, and this value may release it.
+        unsafe { bindings::spin_unlock(&raw mut (*self.lists.wb.as_raw()).list_lock) };
     }
 }
 
@@ -268,13 +213,10 @@ struct Link(*mut bindings::list_head);
 
 impl Link {
     /// The link of `inode`, whichever list it is in.
-    #[inline]
     fn raw(inode: &Inode) -> *mut bindings::list_head {
         // SAFETY: The inode is live, so a pointer to its field is valid.
         unsafe { &raw mut (*inode.as_raw()).i_io_list }
     }
-
-    #[inline]
     fn inode(&self) -> &Inode {
         // SAFETY: By the type invariants the link is in a live inode. It is only kept while the
         // lock is held.
@@ -283,7 +225,6 @@ impl Link {
 }
 
 /// The page cache of an inode.
-#[inline]
 fn mapping_of(inode: &Inode) -> &AddressSpace {
     // SAFETY: The inode and its own page cache are live. (The node of a block device uses the page
     // cache of the device, which is not meant here.)
@@ -291,41 +232,22 @@ fn mapping_of(inode: &Inode) -> &AddressSpace {
 }
 
 /// The flags of an inode. The caller holds the inode's lock.
-#[inline]
 fn state_of(inode: &Inode) -> u32 {
     // SAFETY: The inode is live; its flags are one word. Without the lock they would be stale.
     unsafe { bindings::inode_state_read(inode.as_raw()) }
 }
-
-#[inline]
 fn dirtied_when(inode: &Inode) -> Jiffies {
     // SAFETY: The inode is live. The field is written under the lock of the inode's list.
     unsafe { (&raw const (*inode.as_raw()).dirtied_when).read_volatile() }
 }
 
 impl Lists<'_> {
-    /// Whether a round writes now, and has released the lock.
-    #[inline]
-    fn is_writing(&self) -> bool {
-        // SAFETY: The wb is live. The field only changes under the lock, which is held.
-        unsafe { (*self.wb.as_raw()).dontcache_portion != 0 }
-    }
-
-    /// Records that a round writes at most `pages` pages of an inode at a time. Zero records that
-    /// the round does not write.
-    #[inline]
-    fn set_portion(&self, pages: i64) {
-        // SAFETY: As above.
-        unsafe { (*self.wb.as_raw()).dontcache_portion = pages as c_long };
-    }
-
     /// Adopts lists that C has locked.
     ///
     /// # Safety
     ///
     /// `wb` must point at a wb that is not freed for the lifetime, whose `list_lock` the current
     /// context holds for as long.
-    #[inline]
     pub unsafe fn assume_locked(wb: *mut bindings::bdi_writeback) -> Self {
         // INVARIANT: The caller promises the lock.
         Self {
@@ -336,54 +258,44 @@ impl Lists<'_> {
     }
 
     /// The link, unless it is the head of `list`.
-    #[inline]
     fn link(&self, list: List, link: *mut bindings::list_head) -> Option<Link> {
         // INVARIANT: Found in the list, whose lock is held.
         (!ptr::eq(link, self.wb.head(list))).then_some(Link(link))
     }
-
-    #[inline]
     fn first(&self, list: List) -> Option<Link> {
         // SAFETY: The list only changes under the lock, which is held.
         self.link(list, unsafe { (*self.wb.head(list)).next })
     }
-
-    #[inline]
     fn last(&self, list: List) -> Option<Link> {
         // SAFETY: The list only changes under the lock, which is held.
         self.link(list, unsafe { (*self.wb.head(list)).prev })
     }
 
     /// The link behind `link` in `list`.
-    #[inline]
     fn behind(&self, list: List, link: Link) -> Option<Link> {
         // SAFETY: By the type invariants the link is in a list, which only changes under the lock.
         self.link(list, unsafe { (*link.0).next })
     }
 
     /// Moves an inode to the front of a list.
-    #[inline]
     fn to_front(&self, link: Link, list: List) {
         // SAFETY: By the type invariants the link is in a list of the wb, whose lock is held.
         unsafe { bindings::list_move(link.0, self.wb.head(list)) };
     }
 
     /// Moves an inode to the end of a list, and so makes it the next.
-    #[inline]
     fn to_back(&self, link: Link, list: List) {
         // SAFETY: As above.
         unsafe { bindings::list_move_tail(link.0, self.wb.head(list)) };
     }
 
     /// Moves all inodes of a list behind the inodes of another list.
-    #[inline]
     fn move_all(&self, from: List, to: List) {
         // SAFETY: Both lists belong to the wb, whose lock is held.
         unsafe { bindings::list_splice_tail_init(self.wb.head(from), self.wb.head(to)) };
     }
 
     /// The link of `inode`, if it is in one of these lists.
-    #[inline]
     fn find(&self, inode: &Inode) -> Option<Link> {
         let link = Link::raw(inode);
         // SAFETY: The inode is live. If it has this wb it keeps the wb, because the lock is held.
@@ -397,7 +309,6 @@ impl Lists<'_> {
     }
 
     /// Marks an inode as queued. The caller moves it.
-    #[inline]
     fn mark_queued(&self, link: Link) {
         let raw = link.inode().as_raw();
         // SAFETY: The inode is live. Its lock nests in that of the lists, and is held only here.
@@ -419,7 +330,7 @@ impl Lists<'_> {
     /// C counterpart: `move_expired_inodes()`, which stops at the first inode that is too new.
     pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
         let waits_for_round = self.wb.test(Bit::Pending) || self.wb.test(Bit::Left);
-        if sb.is_null() && waits_for_round && self.first(List::Io).is_some() {
+        if sb.is_null() && waits_for_round && self.wb.has_inodes(List::Io) {
             return 0;
         }
         let due = Due { sb, dirtied_before };
@@ -454,56 +365,65 @@ impl Lists<'_> {
         }
         keeps
     }
+}
 
-    /// Puts `inode` where a kick finds it. Its page cache may have dirty dropbehind folios, and the
-    /// inode was in another list when the first of them came.
-    ///
-    /// An inode queued by other work stays queued, and only moves to the end that is written next.
-    /// While a round writes from `b_io`, queued inodes wait in `b_more_io`. In `b_io` the round
-    /// would write the inode and change its dirtied time: a sync that has queued the inode would
-    /// miss its old pages.
-    pub fn promote(&self, inode: &Inode) {
-        let mapping = mapping_of(inode);
-        let raw = inode.as_raw();
-        // SAFETY: The inode is live. Its lock nests in that of the lists.
-        unsafe { bindings::spin_lock(&raw mut (*raw).i_lock) };
-        if mapping.is_dontcache_unlisted() {
-            // A context that has the inode, or is about to list it, will see its dropbehind folios.
-            mapping.mark_dontcache_listed();
-            let state = state_of(inode);
-            let is = |flags| state & flags != 0;
-            match self.find(inode) {
-                Some(link) if is(QUEUED) => {
-                    let list = if self.is_writing() {
-                        List::MoreIo
-                    } else {
-                        List::Io
-                    };
-                    self.to_back(link, list);
-                }
-                Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
-                    let list = self.wb.head(List::Dontcache);
-                    // SAFETY: The inode is live, both locks are held, and the list is the wb's.
-                    unsafe { bindings::wb_move_inode(raw, self.wb.as_raw(), list) };
-                }
-                _ => {}
+/// Puts the inode of `mapping` where a kick finds it. Its page cache may have dirty dropbehind
+/// folios, and the inode was in another list when the first of them came. An inode that was never
+/// dirtied is in no list.
+///
+/// An inode queued by other work stays queued, and only moves to the end that is written next.
+/// While a round writes from `b_io`, queued inodes wait in `b_more_io`. In `b_io` the round would
+/// write the inode and change its dirtied time: a sync that has queued the inode would miss its old
+/// pages.
+///
+/// Context: a task, without the lock of the page cache.
+pub fn promote(mapping: &AddressSpace) {
+    if mapping.lock_pages().wb().is_none() {
+        return;
+    }
+    let inode = mapping.host();
+    let raw = inode.as_raw();
+    // SAFETY: The inode is live. It has a wb, and always will have one. While the lock is held, the
+    // inode keeps its wb. Its own lock nests in that of the lists.
+    let (wb, lists) = unsafe {
+        let wb = bindings::wb_lock_list_of(raw);
+        bindings::spin_lock(&raw mut (*raw).i_lock);
+        (wb, Lists::assume_locked(wb))
+    };
+    if mapping.is_dontcache_unlisted() {
+        // A context that has the inode, or is about to list it, will see its dropbehind folios.
+        mapping.mark_dontcache_listed();
+        let state = state_of(inode);
+        let is = |flags| state & flags != 0;
+        match lists.find(inode) {
+            Some(link) if is(QUEUED) => {
+                // SAFETY: The wb is live. The field only changes under the lock, which is held.
+                let round_writes = unsafe { (*wb).dontcache_portion != 0 };
+                let list = if round_writes { List::MoreIo } else { List::Io };
+                lists.to_back(link, list);
             }
+            Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
+                // SAFETY: The inode is live, both locks are held, and the list is the wb's.
+                unsafe { bindings::wb_move_inode(raw, wb, lists.wb.head(List::Dontcache)) };
+            }
+            _ => {}
         }
-        // SAFETY: The lock was taken above.
-        unsafe { bindings::spin_unlock(&raw mut (*raw).i_lock) };
+    }
+    // SAFETY: The locks were taken above.
+    unsafe {
+        bindings::spin_unlock(&raw mut (*raw).i_lock);
+        bindings::spin_unlock(&raw mut (*wb).list_lock);
     }
 }
 
 impl Due {
     /// Work for the inodes of `sb` that were dirtied before `dirtied_before`. None if the work is
     /// not for one super block: no task waits for such work for long.
-    #[inline]
     pub fn of_sync(sb: *mut bindings::super_block, dirtied_before: Jiffies) -> Option<Self> {
         (!sb.is_null()).then_some(Self { sb, dirtied_before })
     }
 
     /// Whether the work is to write `inode`.
-    #[inline]
     fn has(&self, inode: &Inode) -> bool {
         // SAFETY: The inode is live, and its super block never changes.
         let sb = unsafe { (*inode.as_raw()).i_sb };
@@ -512,82 +432,55 @@ impl Due {
     }
 }
 
-impl FlusherLists<'_> {
-    /// The next inode. An inode that may have dirty dropbehind folios, and that interrupted work
-    /// has queued, comes before the inodes of `b_dontcache`. Such inodes are at the end of
-    /// `b_more_io` after `park()`.
-    #[inline]
-    fn candidate(&self) -> Option<Candidate> {
-        let interrupted = match self.sync {
-            None => self.lists.last(List::MoreIo),
-            Some(_) => None,
-        };
-        if let Some(link) = interrupted {
-            if mapping_of(link.inode()).may_have_dontcache_dirty() {
-                return Some(Candidate { link, queued: true });
-            }
-        }
-        Some(Candidate {
-            link: self.lists.last(List::Dontcache)?,
-            queued: false,
-        })
-    }
-}
-
 impl round::Lists for FlusherLists<'_> {
-    #[inline]
     fn park(&mut self) {
         self.lists.move_all(List::Io, List::MoreIo);
     }
 
-    #[inline]
+    /// An inode that may have dirty dropbehind folios, and that interrupted work has queued, comes
+    /// before the inodes of `b_dontcache`. After `park()`, such inodes are at the end of
+    /// `b_more_io`.
     fn next_is_ours(&mut self, looks: usize) -> Option<bool> {
-        self.next = self.candidate();
-        let link = self.next?.link;
-        let inode = link.inode();
+        let interrupted = self.lists.last(List::MoreIo).filter(|link| {
+            self.sync.is_none() && mapping_of(link.inode()).may_have_dontcache_dirty()
+        });
+        self.is_queued = interrupted.is_some();
+        self.next = interrupted.or_else(|| self.lists.last(List::Dontcache));
+        let inode = self.next.as_ref()?.inode();
         let is_of_sync = self.sync.is_some_and(|sync| sync.has(inode));
         Some(!is_of_sync && mapping_of(inode).look_for_dontcache_dirty(looks))
     }
 
-    #[inline]
     fn queue_next(&mut self) {
-        if let Some(Candidate { link, .. }) = self.next.take() {
+        if let Some(link) = self.next.take() {
             self.lists.mark_queued(link);
             self.lists.to_front(link, List::Io);
         }
     }
 
-    #[inline]
     fn leave_next(&mut self) {
         // An inode that other work has queued stays where it is.
-        if let Some(Candidate {
-            link,
-            queued: false,
-        }) = self.next.take()
-        {
+        if let Some(link) = self.next.take().filter(|_| !self.is_queued) {
             self.lists.mark_queued(link);
             self.lists.to_front(link, List::MoreIo);
         }
     }
 
-    #[inline]
     fn write(&mut self, pages: i64, portion: i64) -> Written {
         self.next = None;
+        let wb = self.lists.wb;
         let mut left = pages as c_long;
-        let lists = &*self.lists;
-        lists.set_portion(portion);
         // SAFETY: The lock is held, in the flusher's context. C releases it and takes it again; no
         // link is kept meanwhile.
-        let progress = unsafe { bindings::wb_write_queued(lists.wb.as_raw(), &mut left) };
-        lists.set_portion(0);
+        let progress =
+            unsafe { bindings::wb_write_queued(wb.as_raw(), &mut left, portion as c_long) };
         Written {
             pages: pages.saturating_sub(left as i64),
             progress: progress > 0,
-            all: self.lists.first(List::Io).is_none(),
+            all: !wb.has_inodes(List::Io),
         }
     }
 
-    #[inline]
     fn unqueue(&mut self) {
         self.next = None;
         self.lists.move_all(List::Io, List::Dontcache);

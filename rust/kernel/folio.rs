@@ -54,18 +54,6 @@ pub const DROPBEHIND: usize = 1 << bindings::pageflags_PG_dropbehind;
 /// The folio was used and may be used again soon.
 pub const REFERENCED: usize = 1 << bindings::pageflags_PG_referenced;
 
-/// The flags of a folio at one moment.
-#[derive(Clone, Copy)]
-pub struct FolioFlags(pub(crate) usize);
-
-impl FolioFlags {
-    /// Whether `flag` is set, for instance [`DIRTY`].
-    #[inline(always)]
-    pub fn has(self, flag: usize) -> bool {
-        self.0 & flag != 0
-    }
-}
-
 /// A folio of the page cache (`struct folio`).
 ///
 /// Its flags are read one by one and unordered. Without the folio's lock, a flag may have changed
@@ -141,19 +129,19 @@ impl Folio {
         self.nr_pages() << PAGE_SHIFT
     }
 
-    /// The flags, all at one moment. Unordered.
+    /// The flags, for instance [`DIRTY`], all at one moment. Unordered.
     #[inline(always)]
-    pub fn flags(&self) -> FolioFlags {
+    pub fn flags(&self) -> usize {
         self.load_flags(Relaxed)
     }
 
     #[inline(always)]
-    fn load_flags<O: AcquireOrRelaxed>(&self, order: O) -> FolioFlags {
+    fn load_flags<O: AcquireOrRelaxed>(&self, order: O) -> usize {
         // SAFETY: The folio is live by the type invariants; its flags are only accessed atomically.
-        let flags = unsafe {
+        unsafe {
             Atomic::from_ptr(&raw mut (*self.as_raw()).__bindgen_anon_1.__bindgen_anon_1.flags.f)
-        };
-        FolioFlags(flags.load(order))
+        }
+        .load(order)
     }
 
     /// Whether every byte of the folio is as new as on its device (`PG_uptodate`). Later reads of
@@ -162,7 +150,7 @@ impl Folio {
     /// C counterpart: `folio_test_uptodate()`.
     #[inline]
     pub fn test_uptodate(&self) -> bool {
-        self.load_flags(Acquire).has(UPTODATE)
+        self.load_flags(Acquire) & UPTODATE != 0
     }
 
     /// Whether the folio is in the page cache whose lock is held.
@@ -190,7 +178,7 @@ impl Folio {
     /// C counterpart: `folio_test_locked()`.
     #[inline]
     pub fn test_locked(&self) -> bool {
-        self.flags().has(LOCKED)
+        self.flags() & LOCKED != 0
     }
 
     /// Locks the folio if its lock is free.

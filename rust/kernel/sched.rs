@@ -38,7 +38,6 @@ pub fn cond_resched() {
 /// Ticks since boot. They wrap.
 ///
 /// C counterpart: `jiffies`.
-#[inline]
 pub fn jiffies() -> Jiffies {
     // SAFETY: C declares the variable volatile, because it changes at any time. It is one word.
     unsafe { (&raw const bindings::jiffies).read_volatile() }
@@ -47,20 +46,17 @@ pub fn jiffies() -> Jiffies {
 /// Whether `a` is later than `b`. The two times may be up to half of the clock's range apart.
 ///
 /// C counterpart: `time_after(a, b)`.
-#[inline]
 pub fn after(a: Jiffies, b: Jiffies) -> bool {
     (b.wrapping_sub(a) as isize) < 0
 }
 
 /// So many ticks in milliseconds, rounded down.
-#[inline]
 pub fn to_ms(ticks: Jiffies) -> u64 {
     // SAFETY: The conversion has no requirements.
     unsafe { bindings::jiffies64_to_msecs(ticks as u64) }
 }
 
 /// Milliseconds until `then`. None if `then` is past.
-#[inline]
 pub fn until(then: Jiffies) -> Option<u32> {
     let left = then.wrapping_sub(jiffies());
     if left as isize <= 0 {

@@ -208,7 +208,13 @@ impl Model {
             LookBeforeCleaning => -i64::from(self.has(DROPBEHIND) && self.fetch_clear(DIRTY).dirty),
             _ => {
                 let before = self.fetch_clear(DIRTY);
-                change(before, before.cleaned())
+                change(
+                    before,
+                    Flags {
+                        dirty: false,
+                        ..before
+                    },
+                )
             }
         });
         let mut tagged = self.i_pages.lock().unwrap();

@@ -67,7 +67,6 @@ impl Inode {
     /// Whether the file is open for writing. May change at any time.
     ///
     /// C counterpart: `inode_is_open_for_write()`.
-    #[inline]
     pub fn is_open_for_write(&self) -> bool {
         // SAFETY: The inode is live by the type invariants; the number is read in one word.
         unsafe { (&raw const (*self.as_raw()).i_writecount.counter).read_volatile() > 0 }

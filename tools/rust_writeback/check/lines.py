@@ -20,8 +20,8 @@ from ..tables import markdown
 
 MECHANISMS = {
     "counter": r"dontcache_counter|kernel/dontcache\.|account|dropbehind_dirty",
-    "kick and round": r"dontcache_list|dontcache_wb|fs/dontcache\.rs|kick|round|flush",
-    "walk": r"_walk|buffer_head|block_range|write_begin",
+    "kick and round": r"dontcache_wb|fs/dontcache\.rs|kick|round|flush",
+    "walk": r"_walk|buffer_head|block_range",
     "bio": r"bio",
     "drop": r"dropbehind",
     "shared": r"backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback",
@@ -77,22 +77,21 @@ def not_for_merging(project: Path) -> list[str]:
 
 
 def hooks(project: Path) -> int:
-    """Lines that the wiring patches add to the kernel's C. Build files and what is for both cores are left out."""
-    plan = tomllib.loads((project / "tools" / "series.toml").read_text())
-    for_both = {
-        f"+++ b/{name}"
-        for patch in plan["patch"]
-        for name, words in patch.get("lines", {}).items()
-        if patch.get("changes_c") and words == ["*"]
-    }
+    """Lines that the wiring patches add to the kernel's C, without build files, and without what `counted` leaves out.
+
+    What is for both cores is left out, too.
+    """
+    plan = tomllib.loads((project / "tools" / "series.toml").read_text())["patch"]
+    left_out = [patch.get("lines", {}) for patch in plan if patch.get("changes_c") or patch is plan[-1]]
     added = 0
     for folder in ("mm", "fs", "block"):
-        current = ""
+        name = ""
         for line in (project / folder / "wiring.patch").read_text().splitlines():
             if line.startswith("+++ "):
-                current = line
-            elif line.startswith("+") and line[1:].strip() and current.endswith((".c", ".h")) and current not in for_both:
-                added += 1
+                name = line.removeprefix("+++ b/")
+            elif line.startswith("+") and line[1:].strip() and name.endswith((".c", ".h")):
+                words = [word for lines in left_out for word in lines.get(name, [])]
+                added += not any(word == "*" or word in line for word in words)
     return added
 
 
