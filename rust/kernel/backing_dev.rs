@@ -37,6 +37,7 @@ pub(crate) enum InodeList {
 /// # Safety
 ///
 /// `head` must point at the initialised head of a live list.
+#[inline(always)]
 unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
     // SAFETY: The caller promises a live head. Concurrent writers write its word whole.
     !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
@@ -92,6 +93,7 @@ impl BdiWriteback {
     }
 
     /// The head of `list`.
+    #[inline(always)]
     pub(crate) fn head(&self, list: InodeList) -> *mut bindings::list_head {
         let wb = self.as_raw();
         // SAFETY: The wb is live by the type invariants, so pointers to its fields are valid.
@@ -106,6 +108,7 @@ impl BdiWriteback {
     }
 
     /// Whether `list` has inodes. Unordered.
+    #[inline(always)]
     pub(crate) fn has_inodes(&self, list: InodeList) -> bool {
         // SAFETY: The wb is live by the type invariants, and its lists are initialised with it.
         unsafe { has_entries(self.head(list)) }
@@ -121,6 +124,7 @@ impl BdiWriteback {
     /// CPU, so it is not for hot paths. May be negative during changes on two CPUs.
     ///
     /// C counterpart: `wb_stat_sum()`, which cuts off below zero.
+    #[inline]
     pub fn stat_sum(&self, item: WbStat) -> i64 {
         // SAFETY: The wb is live by the type invariants, and so is its counter.
         unsafe { bindings::percpu_counter_sum(self.stat(item)) }

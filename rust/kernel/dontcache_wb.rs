@@ -171,11 +171,13 @@ impl kick::Wb for BdiWriteback {
         state.load(Relaxed) & (1 << number(bit)) != 0
     }
 
+    #[inline(always)]
     fn test_and_set(&self, bit: Bit) -> bool {
         // SAFETY: As above.
         unsafe { bindings::test_and_set_bit(number(bit), self.state()) }
     }
 
+    #[inline(always)]
     fn test_and_clear(&self, bit: Bit) -> bool {
         // SAFETY: As above.
         unsafe { bindings::test_and_clear_bit(number(bit), self.state()) }
@@ -192,10 +194,12 @@ impl kick::Wb for BdiWriteback {
         self.threshold().load(Relaxed)
     }
 
+    #[inline(always)]
     fn set_kick_at(&self, pages: i64) {
         self.threshold().store(pages, Relaxed);
     }
 
+    #[inline(always)]
     fn set_due_in(&self, milliseconds: u32) {
         let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
         self.due().store(due, Relaxed);
@@ -205,10 +209,12 @@ impl kick::Wb for BdiWriteback {
         until(self.due().load(Relaxed))
     }
 
+    #[inline(always)]
     fn has_queue(&self) -> bool {
         self.has_inodes(InodeList::Dontcache)
     }
 
+    #[inline(always)]
     fn dontcache_dirty(&self) -> i64 {
         self.stat_sum(WbStat::DontcacheDirty)
     }
