@@ -32,11 +32,11 @@ use kernel::{
     }, //
 };
 
-/// Writes up to `most` of the `counted` pages, and returns how many it has written. Not inlined, to
-/// keep the path without a request short.
+/// Writes the `counted` pages, but other work has its turn after some of them. Returns how many
+/// were written. Not inlined, to keep the path without a request short.
 #[inline(never)]
-fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose, most: i64) -> i64 {
-    let budget = counted.min(most);
+fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose) -> i64 {
+    let budget = counted.min(flusher.wb().turn());
     let written = round(&mut flusher, budget, purpose).of_turn(budget, counted);
     flusher.end_round(counted, written);
     written.pages
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn dontcache_flush(wb: *mut bindings::bdi_writeback) -> c_
     };
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb, None) };
-    write(flusher, asked, Purpose::Alone, i64::MAX) as c_long
+    write(flusher, asked, Purpose::Alone) as c_long
 }
 
 /// Serves a kick between two portions of work that writes inodes dirtied before `dirtied_before`,
@@ -88,12 +88,7 @@ pub unsafe extern "C" fn dontcache_flush_beside(
         return;
     };
     if let Some(asked) = consume(flusher.wb()) {
-        let most = if during == During::OtherWork && flusher.has_others() {
-            flusher.wb().turn()
-        } else {
-            i64::MAX
-        };
-        write(flusher, asked, purpose, most);
+        write(flusher, asked, purpose);
     }
 }
 

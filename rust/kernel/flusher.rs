@@ -113,14 +113,6 @@ impl<'a> Flusher<'a> {
         kick::ended(self.wb, counted, kick_at(background as u64), round);
     }
 
-    /// Whether other lists than `b_dontcache` have inodes: dirty inodes without dirty dropbehind
-    /// pages, or inodes that other work has queued. May change at any time.
-    pub fn has_others(&self) -> bool {
-        [List::Io, List::MoreIo, List::Dirty]
-            .into_iter()
-            .any(|list| self.wb.has_inodes(list))
-    }
-
     /// Whether the flusher runs in a rescuer, because memory is short.
     pub fn is_rescuer(&self) -> bool {
         // SAFETY: May be called in any context.
@@ -135,6 +127,7 @@ impl round::Flusher for Flusher<'_> {
         = FlusherLists<'b>
     where
         Self: 'b;
+
     fn lock_lists(&mut self) -> FlusherLists<'_> {
         // SAFETY: The wb is live, so its lock is initialised. By the type invariants the current
         // context does not hold it.
@@ -150,19 +143,20 @@ impl round::Flusher for Flusher<'_> {
             is_queued: false,
         }
     }
+
     fn others_wait(&self) -> bool {
         self.wb.has_work()
     }
+
     fn room(&mut self, first: bool) -> Result<i64, u32> {
-        match self.wb.room() {
-            // Other work may keep the device busy for longer than a page may wait.
-            Err(_) if first && self.wb.rested_ms() >= DELAY_MS.into() => Ok(if self.has_others() {
-                PORTION
-            } else {
-                PORTION / 4
-            }),
-            room => room,
+        let room = self.wb.room();
+        if room.is_ok() || !first || self.wb.rested_ms() < DELAY_MS.into() {
+            return room;
         }
+        // Other work may keep the device busy for longer than a page may wait.
+        let others = [List::Io, List::MoreIo, List::Dirty];
+        let has_others = others.into_iter().any(|list| self.wb.has_inodes(list));
+        Ok(if has_others { PORTION } else { PORTION / 4 })
     }
 }
 
@@ -217,6 +211,7 @@ impl Link {
         // SAFETY: The inode is live, so a pointer to its field is valid.
         unsafe { &raw mut (*inode.as_raw()).i_io_list }
     }
+
     fn inode(&self) -> &Inode {
         // SAFETY: By the type invariants the link is in a live inode. It is only kept while the
         // lock is held.
@@ -236,6 +231,7 @@ fn state_of(inode: &Inode) -> u32 {
     // SAFETY: The inode is live; its flags are one word. Without the lock they would be stale.
     unsafe { bindings::inode_state_read(inode.as_raw()) }
 }
+
 fn dirtied_when(inode: &Inode) -> Jiffies {
     // SAFETY: The inode is live. The field is written under the lock of the inode's list.
     unsafe { (&raw const (*inode.as_raw()).dirtied_when).read_volatile() }
@@ -262,10 +258,12 @@ impl Lists<'_> {
         // INVARIANT: Found in the list, whose lock is held.
         (!ptr::eq(link, self.wb.head(list))).then_some(Link(link))
     }
+
     fn first(&self, list: List) -> Option<Link> {
         // SAFETY: The list only changes under the lock, which is held.
         self.link(list, unsafe { (*self.wb.head(list)).next })
     }
+
     fn last(&self, list: List) -> Option<Link> {
         // SAFETY: The list only changes under the lock, which is held.
         self.link(list, unsafe { (*self.wb.head(list)).prev })

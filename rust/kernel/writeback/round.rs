@@ -88,9 +88,9 @@ impl Ended {
 }
 
 /// How many pages a round may write before other work has its turn: as many as were written since
-/// the last round ended, and at least a portion.
-pub fn turn(written: i64, portion: i64) -> i64 {
-    written.max(portion)
+/// the last round ended, and at least `least`.
+pub fn turn(written: i64, least: i64) -> i64 {
+    written.max(least)
 }
 
 /// How much the flusher keeps in flight on a slow device, in milliseconds of the device's time.

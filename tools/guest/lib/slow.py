@@ -32,9 +32,9 @@ writeback begins below what a row has dirtied, however high the limits are.
 
 
 @contextlib.contextmanager
-def slow_drive() -> Iterator[NullBlock]:
+def slow_drive(speed: int = SPEED) -> Iterator[NullBlock]:
     """One request at a time, each of which takes as long as it does at that speed."""
-    nanoseconds = 10**9 * REQUEST // SPEED
+    nanoseconds = 10**9 * REQUEST // speed
     disk = NullBlock(
         DISK_MIB, SECTOR, irqmode=TIMER, completion_nsec=nanoseconds, poll_queues=0, submit_queues=1, hw_queue_depth=1,
         max_sectors=REQUEST // SECTOR,
