@@ -32,12 +32,12 @@ use kernel::{
     }, //
 };
 
-/// Writes the `counted` pages, but other work has its turn after some of them. Returns how many
-/// were written. Not inlined, to keep the path without a request short.
+/// Writes the `counted` pages, and returns how many it has written. Not inlined, to keep the path
+/// without a request short.
 #[inline(never)]
 fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose) -> i64 {
-    let budget = counted.min(flusher.wb().turn());
-    let written = round(&mut flusher, budget, purpose).of_turn(budget, counted);
+    let turn = flusher.wb().turn();
+    let written = round(&mut flusher, counted, turn, purpose);
     flusher.end_round(counted, written);
     written.pages
 }

@@ -27,6 +27,7 @@ static inline bool dontcache_holds_kicks(void)
 
 #endif
 
+/* A test that keeps pages dirty must not have the flusher come back for them. */
 #define dontcache_rest(wb)			\
 do {						\
 	if (!dontcache_holds_kicks())		\

@@ -121,11 +121,11 @@ impl BdiWriteback {
         written.wrapping_sub(self.written().load(Relaxed)) as i64
     }
 
-    /// How many pages a round may write before other work has its turn again, at least 16 MiB.
+    /// How many pages a round writes before other inodes have their turn.
     ///
     /// Context: the wb's flusher.
     pub fn turn(&self) -> i64 {
-        turn(self.written_since(), kick_at(u64::MAX))
+        turn(PAGE_SHIFT as u32, self.written_since())
     }
 
     /// How many pages the device may get now. The error is the number of milliseconds for which the

@@ -107,7 +107,7 @@ impl<'a> Flusher<'a> {
         // SAFETY: The wb is live, and this is its flusher's context, without a lock.
         let background = unsafe { bindings::wb_background_pages(self.wb.as_raw()) };
         if counted > 0 && !round.has_spared_the_device() {
-            round.again_ms = round.again_ms.or(self.wb.room().err());
+            round.again_ms = self.wb.room().err().or(round.again_ms);
             self.wb.serve();
         }
         kick::ended(self.wb, counted, kick_at(background as u64), round);
@@ -148,15 +148,22 @@ impl round::Flusher for Flusher<'_> {
         self.wb.has_work()
     }
 
+    fn has_others(&self) -> bool {
+        [List::Io, List::MoreIo, List::Dirty]
+            .into_iter()
+            .any(|list| self.wb.has_inodes(list))
+    }
+
     fn room(&mut self, first: bool) -> Result<i64, u32> {
-        let room = self.wb.room();
-        if room.is_ok() || !first || self.wb.rested_ms() < DELAY_MS.into() {
-            return room;
+        match self.wb.room() {
+            // Other work may keep the device busy for longer than a page may wait.
+            Err(_) if first && self.wb.rested_ms() >= DELAY_MS.into() => Ok(if self.has_others() {
+                PORTION
+            } else {
+                PORTION / 4
+            }),
+            room => room,
         }
-        // Other work may keep the device busy for longer than a page may wait.
-        let others = [List::Io, List::MoreIo, List::Dirty];
-        let has_others = others.into_iter().any(|list| self.wb.has_inodes(list));
-        Ok(if has_others { PORTION } else { PORTION / 4 })
     }
 }
 
@@ -363,6 +370,35 @@ impl Lists<'_> {
         }
         keeps
     }
+
+    /// Moves `inode`, if its page cache `mapping` has dirty dropbehind folios that the flusher
+    /// would not find.
+    fn promote(&self, inode: &Inode, mapping: &AddressSpace) {
+        let (raw, wb) = (inode.as_raw(), self.wb.as_raw());
+        // SAFETY: The inode is live. Its lock nests in that of the lists.
+        unsafe { bindings::spin_lock(&raw mut (*raw).i_lock) };
+        if mapping.is_dontcache_unlisted() {
+            // A context that has the inode, or is about to list it, will see its dropbehind folios.
+            mapping.mark_dontcache_listed();
+            let state = state_of(inode);
+            let is = |flags| state & flags != 0;
+            match self.find(inode) {
+                Some(link) if is(QUEUED) => {
+                    // SAFETY: The wb is live. The field only changes under the lock, which is held.
+                    let round_writes = unsafe { (*wb).dontcache_portion != 0 };
+                    self.to_back(link, if round_writes { List::MoreIo } else { List::Io });
+                }
+                Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
+                    let list = self.wb.head(List::Dontcache);
+                    // SAFETY: The inode is live, both locks are held, and the list is the wb's.
+                    unsafe { bindings::wb_move_inode(raw, wb, list) };
+                }
+                _ => {}
+            }
+        }
+        // SAFETY: The lock was taken above.
+        unsafe { bindings::spin_unlock(&raw mut (*raw).i_lock) };
+    }
 }
 
 /// Puts the inode of `mapping` where a kick finds it. Its page cache may have dirty dropbehind
@@ -380,38 +416,13 @@ pub fn promote(mapping: &AddressSpace) {
         return;
     }
     let inode = mapping.host();
-    let raw = inode.as_raw();
     // SAFETY: The inode is live. It has a wb, and always will have one. While the lock is held, the
-    // inode keeps its wb. Its own lock nests in that of the lists.
-    let (wb, lists) = unsafe {
-        let wb = bindings::wb_lock_list_of(raw);
-        bindings::spin_lock(&raw mut (*raw).i_lock);
-        (wb, Lists::assume_locked(wb))
-    };
-    if mapping.is_dontcache_unlisted() {
-        // A context that has the inode, or is about to list it, will see its dropbehind folios.
-        mapping.mark_dontcache_listed();
-        let state = state_of(inode);
-        let is = |flags| state & flags != 0;
-        match lists.find(inode) {
-            Some(link) if is(QUEUED) => {
-                // SAFETY: The wb is live. The field only changes under the lock, which is held.
-                let round_writes = unsafe { (*wb).dontcache_portion != 0 };
-                let list = if round_writes { List::MoreIo } else { List::Io };
-                lists.to_back(link, list);
-            }
-            Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
-                // SAFETY: The inode is live, both locks are held, and the list is the wb's.
-                unsafe { bindings::wb_move_inode(raw, wb, lists.wb.head(List::Dontcache)) };
-            }
-            _ => {}
-        }
-    }
-    // SAFETY: The locks were taken above.
-    unsafe {
-        bindings::spin_unlock(&raw mut (*raw).i_lock);
-        bindings::spin_unlock(&raw mut (*wb).list_lock);
-    }
+    // inode keeps its wb.
+    let wb = unsafe { bindings::wb_lock_list_of(inode.as_raw()) };
+    // SAFETY: The lock was taken above, and is held until the function returns.
+    unsafe { Lists::assume_locked(wb) }.promote(inode, mapping);
+    // SAFETY: As above.
+    unsafe { bindings::spin_unlock(&raw mut (*wb).list_lock) };
 }
 
 impl Due {

@@ -174,6 +174,10 @@ impl Flusher for Running {
     fn others_wait(&self) -> bool {
         false
     }
+
+    fn has_others(&self) -> bool {
+        false
+    }
 }
 
 impl Locked<'_> {
@@ -337,7 +341,12 @@ impl Model {
     /// The flusher runs, and queues itself if it has to run again.
     fn flusher_runs(model: &Arc<Self>) {
         if let Some(budget) = model.consumed() {
-            let written = round(&mut Running(model.clone()), budget, Purpose::Alone);
+            let written = round(
+                &mut Running(model.clone()),
+                budget,
+                i64::MAX,
+                Purpose::Alone,
+            );
             if model.mutant != RestsWithoutInodes {
                 ended(&**model, budget, i64::MAX, written);
             }

@@ -203,10 +203,10 @@ impl Machine {
             self.write_beside(1);
             let round = Ended {
                 pages: written,
-                again_ms: None,
+                again_ms: (budget < counted && written > 0).then_some(0),
                 progress: written > 0,
             };
-            ended(&self.wb, counted, self.many, round.of_turn(budget, counted));
+            ended(&self.wb, counted, self.many, round);
         }
         self.write_beside(2);
         if let Some(milliseconds) = rest(&self.wb) {

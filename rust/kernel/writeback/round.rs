@@ -8,12 +8,14 @@
 //!
 //! - costs what it writes: it looks only at inodes of the queue, and at few pages of each;
 //! - writes in portions, and ends after one portion if a work item is queued;
+//! - ends after a [`turn`] if there are other inodes to be written;
 //! - gives a slow device no more than the device writes in [`QUEUED_MS`] ([`Device::room`]);
 //! - skips what other work has queued. Beside work for `sync()` it also skips the inodes of the
 //!   sync: the sync would miss an inode whose dirtied time changes before the sync reaches it;
 //! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
 //!
-//! After the delay, the flusher retries the pages that a round leaves.
+//! After the delay, the flusher retries the pages that a round leaves. After a turn, the next round
+//! follows what else there is to do.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
 
@@ -62,7 +64,8 @@ pub struct Written {
 pub struct Ended {
     /// Pages that were written.
     pub pages: i64,
-    /// Delay until the next round, if the device has enough until then or other work has its turn.
+    /// Delay until the next round, if the device has enough until then or other inodes have their
+    /// turn.
     pub again_ms: Option<u32>,
     /// Whether anything was written, or the next round may write inodes that this round has not
     /// reached or has left to other work.
@@ -74,23 +77,12 @@ impl Ended {
     pub fn has_spared_the_device(self) -> bool {
         self.pages == 0 && self.again_ms.is_some()
     }
-
-    /// The result of a round that was limited to `budget` of `counted` pages, because other work
-    /// has its turn. If pages remain, the next round follows immediately.
-    #[must_use]
-    pub fn of_turn(self, budget: i64, counted: i64) -> Self {
-        let has_more = self.pages > 0 && budget < counted;
-        Self {
-            again_ms: if has_more { Some(0) } else { self.again_ms },
-            ..self
-        }
-    }
 }
 
-/// How many pages a round may write before other work has its turn: as many as were written since
-/// the last round ended, and at least `least`.
-pub fn turn(written: i64, least: i64) -> i64 {
-    written.max(least)
+/// How many pages of `1 << page_shift` bytes a round writes before other inodes have their turn: as
+/// many as were `written` since the last round ended, and at least 16 MiB.
+pub fn turn(page_shift: u32, written: i64) -> i64 {
+    written.max((16 << 20) >> page_shift)
 }
 
 /// How much the flusher keeps in flight on a slow device, in milliseconds of the device's time.
@@ -183,6 +175,9 @@ pub trait Flusher {
     /// Whether a work item is queued.
     fn others_wait(&self) -> bool;
 
+    /// Whether there are other inodes to be written, in other lists than the queue.
+    fn has_others(&self) -> bool;
+
     /// How many pages the device may get, by [`Device::room`]. The `first` portion of a round does
     /// not wait for a busy device if no round was served for as long as a page may wait.
     fn room(&mut self, first: bool) -> Result<i64, u32>;
@@ -246,10 +241,10 @@ fn queue(lists: &mut impl Lists) -> Queued {
 
 /// Writes `budget` pages of the inodes that have dirty dropbehind pages. The budget is the exact
 /// count when the round begins, so that a writer that continues does not keep the round from
-/// ending.
+/// ending. The round ends after `turn` pages if there are other inodes.
 ///
 /// A round without a budget only leaves inodes that have no dirty dropbehind folio.
-pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ended {
+pub fn round<F: Flusher>(flusher: &mut F, budget: i64, turn: i64, purpose: Purpose) -> Ended {
     let mut left = budget.max(0);
     let mut ended = Ended {
         pages: 0,
@@ -290,12 +285,17 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, purpose: Purpose) -> Ende
         drop(lists);
 
         fruitless = if progress { 0 } else { fruitless + 1 };
+        let gives_way = ended.pages >= turn && flusher.has_others();
+        if gives_way && progress && left > 0 {
+            ended.again_ms = Some(0);
+        }
         if left <= 0 && queued.some
             || !queued.some && !queued.more
             || passes >= PASSES
             || fruitless >= FRUITLESS
             || purpose == Purpose::Beside
             || flusher.others_wait()
+            || gives_way
         {
             ended.progress = ended.pages > 0
                 || queued.more && fruitless < FRUITLESS

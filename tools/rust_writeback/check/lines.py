@@ -81,17 +81,17 @@ def hooks(project: Path) -> int:
 
     What is for both cores is left out, too.
     """
+    from ..build import series  # which needs this module for its figures
+
     plan = tomllib.loads((project / "tools" / "series.toml").read_text())["patch"]
     left_out = [patch.get("lines", {}) for patch in plan if patch.get("changes_c") or patch is plan[-1]]
     added = 0
     for folder in ("mm", "fs", "block"):
-        name = ""
-        for line in (project / folder / "wiring.patch").read_text().splitlines():
-            if line.startswith("+++ "):
-                name = line.removeprefix("+++ b/")
-            elif line.startswith("+") and line[1:].strip() and name.endswith((".c", ".h")):
-                words = [word for lines in left_out for word in lines.get(name, [])]
-                added += not any(word == "*" or word in line for word in words)
+        for name, units in series.in_hunks((project / folder / "wiring.patch").read_text()).items():
+            words = [word for lines in left_out for word in lines.get(name, [])]
+            for block in (block for unit in units for block in series.taken_apart(unit) if name.endswith((".c", ".h"))):
+                if not any(word == "*" or word in "".join(block.added) for word in words):
+                    added += sum(bool(line.strip()) for line in block.added)
     return added
 
 
