@@ -72,8 +72,8 @@ LOAD = (
     Part(
         "The native machine",
         "native",
-        "make bench NATIVE=1 ARGS='--only small-*/xfs --only sequential/xfs --only memory/xfs --only random/xfs"
-        " --only append/xfs --pairs 16'",
+        "make bench NATIVE=1 ARGS='--only small-4k/xfs --only sequential/xfs --only memory/xfs --only random/xfs"
+        " --pairs 16'",
         "native",
         {
             "small-4k/xfs": "4 KiB in a row",
