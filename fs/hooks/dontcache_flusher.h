@@ -73,6 +73,15 @@ long wb_write_queued(struct bdi_writeback *wb, long *nr_pages, long portion)
 	return progress;
 }
 
+#ifdef CONFIG_RUST_WRITEBACK_AB
+static long wb_check_start_dontcache(struct bdi_writeback *wb);
+
+long dontcache_test_flush(struct bdi_writeback *wb)
+{
+	return wb_check_start_dontcache(wb);
+}
+#endif
+
 #endif /* CONFIG_RUST_WRITEBACK */
 
 /*
@@ -110,4 +119,14 @@ static inline void dontcache_serve_kick(struct bdi_writeback *wb,
 	if (rust_writeback_active())
 		dontcache_flush_beside(wb, !work, work ? work->sb : NULL,
 				       dirtied_before);
+}
+
+/* True while a test keeps pages dirty: then no round is requested. */
+static inline bool dontcache_holds_kicks(void)
+{
+#ifdef CONFIG_RUST_WRITEBACK_AB
+	return static_branch_unlikely(&dontcache_hold_key);
+#else
+	return false;
+#endif
 }

@@ -18,13 +18,13 @@ from lib.walk import beside
 PIECE = 256 * KIB
 SPEED = 96 * MIB
 """Bytes a second. The flusher of a drive below 32 MiB/s gives the drive what it writes in 40 ms, whoever waits."""
-LIMIT, BACKGROUND = 3 * SPEED, SPEED // 2
+LIMIT, BACKGROUND = 2 * SPEED, SPEED // 2
 """Of dirty memory. The writer is held above the second, so that background writeback never ends."""
 FILE = 2 * LIMIT
 WRITES = 6
 """To the ordinary file, one after the other: all but the first begin when the file has just had its turn."""
-TURN = 1.5
-"""Seconds. What may be dirty is written in three."""
+TURN = 1
+"""Seconds. What may be dirty is written in two."""
 
 
 def write_until(path: Path, enough: Callable[[], bool]) -> None:
