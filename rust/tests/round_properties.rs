@@ -47,6 +47,8 @@ struct Wb {
     work_comes: Option<usize>,
     /// The number of writes after which the device has enough to do.
     busy_from: Option<usize>,
+    /// The round was told so.
+    found_busy: bool,
     /// The pages that the device has room for. A whole portion if none.
     room: Option<i64>,
     /// The number of pages that are dirtied in an inode while it is written.
@@ -73,7 +75,10 @@ impl Flusher for Wb {
 
     fn room(&mut self, _first: bool) -> Result<i64, u32> {
         match self.busy_from {
-            Some(writes) if self.writes >= writes => Err(BUSY_FOR),
+            Some(writes) if self.writes >= writes => {
+                self.found_busy = true;
+                Err(BUSY_FOR)
+            }
             _ => Ok(self.room.unwrap_or(PORTION)),
         }
     }
@@ -350,11 +355,8 @@ proptest! {
         wb.check_costs();
         prop_assert!(!waits || ended.pages < turn + PORTION);
         // The round itself finds some that are not its own.
-        let gives_way = wb.has_others();
-        let again = match busy_from {
-            Some(writes) if wb.writes >= writes && ended.pages < turn.min(count) => Some(BUSY_FOR),
-            _ => (gives_way && (turn..count).contains(&ended.pages)).then_some(0),
-        };
+        let gives_way = wb.has_others() && (turn..count).contains(&ended.pages);
+        let again = if wb.found_busy { Some(BUSY_FOR) } else { gives_way.then_some(0) };
         prop_assert_eq!(ended.again_ms, again);
     }
 
