@@ -88,7 +88,7 @@ def memory_failure() -> Verdict:
                     forget(fd)
                     if os.pread(fd, 64 * KIB, 0) != pattern(MIB, 64 * KIB):
                         said += " the next write is lost"
-                    wrong[f"{kind}, {state.__name__}"] = said
+                    wrong[f"{kind}, a page fails: {state.__name__.replace('_', ' ')}"] = said
     return of_each(wrong)
 
 
