@@ -73,15 +73,6 @@ long wb_write_queued(struct bdi_writeback *wb, long *nr_pages, long portion)
 	return progress;
 }
 
-#ifdef CONFIG_RUST_WRITEBACK_AB
-static long wb_check_start_dontcache(struct bdi_writeback *wb);
-
-long dontcache_test_flush(struct bdi_writeback *wb)
-{
-	return wb_check_start_dontcache(wb);
-}
-#endif
-
 #endif /* CONFIG_RUST_WRITEBACK */
 
 /*
@@ -121,12 +112,13 @@ static inline void dontcache_serve_kick(struct bdi_writeback *wb,
 				       dirtied_before);
 }
 
-/* True while a test keeps pages dirty: then no round is requested. */
-static inline bool dontcache_holds_kicks(void)
+/* The flusher of @wb is about to sleep: run it again if pages are left. */
+static inline void dontcache_run_again(struct bdi_writeback *wb)
 {
 #ifdef CONFIG_RUST_WRITEBACK_AB
-	return static_branch_unlikely(&dontcache_hold_key);
-#else
-	return false;
+	if (dontcache_holds_kicks())
+		return;
 #endif
+	if (rust_writeback_active())
+		dontcache_rest(wb);
 }

@@ -140,7 +140,7 @@ unsigned long wb_background_pages(struct bdi_writeback *wb);
 struct list_head *wb_dontcache_list(struct bdi_writeback *wb);
 
 #ifdef CONFIG_RUST_WRITEBACK_AB
-/* fs/dontcache_flusher.h, for tests: serve a kick as the flusher does */
+/* fs/dontcache_hold.h, for tests: serve a kick as the flusher does */
 long dontcache_test_flush(struct bdi_writeback *wb);
 
 /* fs/dontcache_debugfs.c, for tests: no round is requested while it is on */
