@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""overlayfs on xfs, ext4 and tmpfs, btrfs, quotas, xfs with a realtime device, ext4 with encryption and with verity"""
+"""overlayfs on xfs, ext4 and tmpfs, btrfs, quotas, xfs with a realtime device, with zones, ext4 with encryption, with verity"""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ from lib.dontcache import MIB, MKFS, NVME, RWF_DONTCACHE, forget, mounted, opene
 from lib.dropping import pages_left
 from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
 from lib.row import KIB, Verdict, main, of_each
+from lib.walk import NullBlock
 
 OVERLAY = Path("/tmp/overlay")
 ADD_KEY, SET_POLICY, ENABLE_VERITY = 0xC0506617, 0x800C6613, 0x40806685
 KEY = bytes(range(64))
+ZONES, ZONE_MIB = 32, 16
+ZONED = "/opt/zoned"
+ZONED_MKFS = (f"{ZONED}/ld-linux-x86-64.so.2", "--library-path", ZONED, f"{ZONED}/mkfs.xfs", "-q", "-f")
+"""The guest's own knows no zones."""
 
 
 @contextlib.contextmanager
@@ -42,18 +47,30 @@ def overlay(kind: str) -> Format:
     return place
 
 
+def with_data_on(data: str, node: str, *command: object) -> Format:
+    """xfs with data on a device of its own."""
+
+    @contextlib.contextmanager
+    def place(fresh: bool) -> Iterator[Place]:
+        if fresh:
+            run(*command, f"rtdev={data}", node)
+        with mounted("xfs", node, f"rtdev={data}") as root:
+            has_zones = Path("/sys/fs/xfs", Path(node).name, "zoned").exists()
+            assert has_zones == (command[0] == ZONED_MKFS[0]), f"zones: {has_zones}"
+            yield Place(root, root, node)
+
+    return place
+
+
 def realtime() -> dict[str, str]:
-    """Data on a device of its own."""
-    with parts(2) as (node, data):
-
-        @contextlib.contextmanager
-        def place(fresh: bool) -> Iterator[Place]:
-            if fresh:
-                run(*MKFS["xfs"], "-d", "rtinherit=1", "-r", f"rtdev={data}", node)
-            with mounted("xfs", node, f"rtdev={data}") as root:
-                yield Place(root, root, node)
-
-        return wrong_with_all({"xfs with a realtime device": place})
+    """A device for data, and one whose zones have to be written in order."""
+    zones = NullBlock(ZONES * ZONE_MIB, 4 * KIB, zoned=1, zone_size=ZONE_MIB, poll_queues=0)
+    with parts(2) as (node, data), zones:
+        formats = {
+            "xfs with a realtime device": with_data_on(data, node, *MKFS["xfs"], "-d", "rtinherit=1", "-r"),
+            "xfs with zones": with_data_on(zones.device, node, *ZONED_MKFS, "-r"),
+        }
+        return wrong_with_all(formats)
 
 
 @contextlib.contextmanager

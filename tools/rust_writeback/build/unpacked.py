@@ -48,6 +48,12 @@ class Packages:
                 self._make(top)
         return top
 
+    def command(self, program: str) -> list[str]:
+        """How a program of a newer release is run: with the C library that it was made for."""
+        libraries = self.folder() / "usr/lib/x86_64-linux-gnu"
+        loader = libraries / "ld-linux-x86-64.so.2"
+        return [str(word) for word in (loader, "--library-path", libraries, self.folder() / "usr" / program)]
+
     def _make(self, top: Path) -> None:
         print(f"fetching and unpacking {self.what} ...", flush=True)
         part = top.with_name(f".{top.name}.part")

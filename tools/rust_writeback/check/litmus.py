@@ -25,13 +25,10 @@ HERD = Packages("herd", "herd7", ("herdtools7", "libc6", "libgmp10"), 0.5, suite
 """trixie has none that knows the model of 7.3."""
 
 
-def herd_command(top: Path) -> list[str]:
-    """How herd7 is run: with the C library that it was made for, which is newer than the build root's."""
-    libraries = top / "usr/lib/x86_64-linux-gnu"
-    loader = libraries / "ld-linux-x86-64.so.2"
-    share = top / "usr/share/herdtools7/herd"
-    words = [loader, "--library-path", libraries, top / "usr/bin/herd7", "-set-libdir", share, "-conf", "linux-kernel.cfg"]
-    return [str(word) for word in words]
+def herd_command() -> list[str]:
+    """How herd7 is run, for the kernel's model."""
+    share = HERD.folder() / "usr/share/herdtools7/herd"
+    return [*HERD.command("bin/herd7"), "-set-libdir", str(share), "-conf", "linux-kernel.cfg"]
 
 
 def outcome(command: list[str], test: Path, model: Path) -> str:
@@ -47,7 +44,7 @@ def outcome(command: list[str], test: Path, model: Path) -> str:
 
 def run(tests: Path = TESTS, model: Path = LINUX / "tools" / "memory-model") -> list[tuple[str, str | None]]:
     """Each test with what is wrong with the model's verdict on it, or None."""
-    command = herd_command(HERD.folder())
+    command = herd_command()
     verdicts: list[tuple[str, str | None]] = []
     for test in sorted(tests.glob("*.litmus")):
         match = EXPECTED.search(test.read_text())

@@ -64,6 +64,21 @@ def tree(arch: Arch) -> Path:
     return Packages(f"guest-{arch.name}", f"the {arch.name} packages of the guest", FOREIGN, 0.7, arch.debian).folder()
 
 
+XFSPROGS = Packages("xfsprogs", "an mkfs.xfs that knows zones", ("xfsprogs", "libc6"), 0.5, suite="forky")
+"""trixie has none."""
+ZONED = "opt/zoned"
+"""Where a guest has its mkfs.xfs, with the libraries that it needs."""
+
+
+def zoned() -> list[Entry]:
+    """What a guest needs to make an xfs with zones."""
+    *loader, program = XFSPROGS.command("sbin/mkfs.xfs")
+    needs = subprocess.run([*loader, "--list", program], check=True, capture_output=True, text=True).stdout
+    found = [loader[0], program, *re.findall(r"=> (/\S+)", needs)]
+    folders = [archive.folder(str(folder)) for folder in (Path(ZONED).parent, Path(ZONED))]
+    return folders + [archive.file(f"{ZONED}/{Path(name).name}", Path(name), 0o755) for name in sorted(set(found))]
+
+
 def dependencies(wanted: Iterable[str]) -> dict[str, str]:
     """The installed packages that these need, with themselves: name -> version."""
     fields = "${db:Status-Abbrev}|${Package}|${Version}|${Provides}|${Depends}, ${Pre-Depends}\n"
@@ -281,7 +296,8 @@ def ensure(whole: bool = False, arch: Arch = X86) -> None:
             steps.step(product.name, key, [product], lambda: make_archive(entries(), product))
         else:
             product = image(arch)
-            steps.step(product.name, key, [product], lambda: make_image(entries(), product))
+            more = zoned if arch == X86 else list
+            steps.step(product.name, key, [product], lambda: make_image(entries() + more(), product))
 
 
 def write_initramfs(
