@@ -19,29 +19,6 @@ use crate::{
     sync::rcu,
     types::Opaque, //
 };
-use core::ptr;
-
-/// A list of inodes of a wb.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InodeList {
-    Dontcache,
-    Dirty,
-    Io,
-    MoreIo,
-}
-
-/// Whether a list has entries, by a read of one word. May change at any time.
-///
-/// C counterpart: `list_empty()` without the lock.
-///
-/// # Safety
-///
-/// `head` must point at the initialised head of a live list.
-#[inline(always)]
-unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
-    // SAFETY: The caller promises a live head. Concurrent writers write its word whole.
-    !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
-}
 
 /// A statistic of a wb, in pages (`enum wb_stat_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,34 +69,6 @@ impl BdiWriteback {
         unsafe { (&raw mut (*self.as_raw()).stat[item as usize]).cast() }
     }
 
-    /// The head of `list`.
-    #[inline(always)]
-    pub(crate) fn head(&self, list: InodeList) -> *mut bindings::list_head {
-        let wb = self.as_raw();
-        // SAFETY: The wb is live by the type invariants, so pointers to its fields are valid.
-        unsafe {
-            match list {
-                InodeList::Dontcache => &raw mut (*wb).b_dontcache,
-                InodeList::Dirty => &raw mut (*wb).b_dirty,
-                InodeList::Io => &raw mut (*wb).b_io,
-                InodeList::MoreIo => &raw mut (*wb).b_more_io,
-            }
-        }
-    }
-
-    /// Whether `list` has inodes. Unordered.
-    #[inline(always)]
-    pub(crate) fn has_inodes(&self, list: InodeList) -> bool {
-        // SAFETY: The wb is live by the type invariants, and its lists are initialised with it.
-        unsafe { has_entries(self.head(list)) }
-    }
-
-    /// Whether work is queued for the flusher. Unordered.
-    pub(crate) fn has_work(&self) -> bool {
-        // SAFETY: As in `has_inodes()`.
-        unsafe { has_entries(&raw mut (*self.as_raw()).work_list) }
-    }
-
     /// The exact sum of `item` over all CPUs, in pages. Takes the counter's lock and visits every
     /// CPU, so it is not for hot paths. May be negative during changes on two CPUs.
     ///
@@ -128,18 +77,6 @@ impl BdiWriteback {
     pub fn stat_sum(&self, item: WbStat) -> i64 {
         // SAFETY: The wb is live by the type invariants, and so is its counter.
         unsafe { bindings::percpu_counter_sum(self.stat(item)) }
-    }
-
-    /// Has the flusher run in `milliseconds` or earlier, if the device is still registered. An
-    /// earlier run is not delayed.
-    ///
-    /// Context: any but NMI, outside of the lock of the wb's work.
-    ///
-    /// C counterpart: `wb_wakeup_delayed()`, which does not bring a later run forward.
-    pub fn run_within(&self, milliseconds: u32) {
-        // SAFETY: The wb is live by the type invariants; its lock and its delayed work are
-        // initialised.
-        unsafe { bindings::wb_run_within(self.as_raw(), milliseconds) };
     }
 }
 

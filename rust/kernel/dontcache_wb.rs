@@ -9,12 +9,12 @@
 use crate::{
     backing_dev::{
         BdiWriteback,
-        InodeList,
         WbStat, //
     },
     bindings,
     dontcache::init_cpu_batch,
     ffi::c_ulong,
+    flusher::List,
     page::PAGE_SHIFT,
     sched::{
         jiffies,
@@ -93,7 +93,7 @@ impl BdiWriteback {
     pub fn init_rounds(&self) {
         init_cpu_batch();
         // SAFETY: The wb is live, and no other context knows it yet.
-        unsafe { bindings::INIT_LIST_HEAD(self.head(InodeList::Dontcache)) };
+        unsafe { bindings::INIT_LIST_HEAD(self.head(List::Dontcache)) };
         self.threshold().store(kick_at(u64::MAX), Relaxed);
         // The next round need not wait.
         let long_ago = jiffies().wrapping_sub(msecs_to_jiffies(1000));
@@ -211,7 +211,7 @@ impl kick::Wb for BdiWriteback {
 
     #[inline(always)]
     fn has_queue(&self) -> bool {
-        self.has_inodes(InodeList::Dontcache)
+        self.has_inodes(List::Dontcache)
     }
 
     #[inline(always)]

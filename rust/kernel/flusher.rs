@@ -20,10 +20,7 @@
 //! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
 
 use crate::{
-    backing_dev::{
-        BdiWriteback,
-        InodeList as List, //
-    },
+    backing_dev::BdiWriteback,
     bindings,
     dontcache_wb::{
         kick_at,
@@ -60,6 +57,70 @@ const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
 
 /// Work of the flusher has taken the inode from its list.
 const QUEUED: u32 = bindings::inode_state_flags_enum_I_SYNC_QUEUED;
+
+/// A list of inodes of a wb.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Dontcache,
+    Dirty,
+    Io,
+    MoreIo,
+}
+
+/// Whether a list has entries, by a read of one word. May change at any time.
+///
+/// C counterpart: `list_empty()` without the lock.
+///
+/// # Safety
+///
+/// `head` must point at the initialised head of a live list.
+#[inline(always)]
+unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
+    // SAFETY: The caller promises a live head. Concurrent writers write its word whole.
+    !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
+}
+
+impl BdiWriteback {
+    /// The head of `list`.
+    #[inline(always)]
+    pub(crate) fn head(&self, list: List) -> *mut bindings::list_head {
+        let wb = self.as_raw();
+        // SAFETY: The wb is live by the type invariants, so pointers to its fields are valid.
+        unsafe {
+            match list {
+                List::Dontcache => &raw mut (*wb).b_dontcache,
+                List::Dirty => &raw mut (*wb).b_dirty,
+                List::Io => &raw mut (*wb).b_io,
+                List::MoreIo => &raw mut (*wb).b_more_io,
+            }
+        }
+    }
+
+    /// Whether `list` has inodes. Unordered.
+    #[inline(always)]
+    pub(crate) fn has_inodes(&self, list: List) -> bool {
+        // SAFETY: The wb is live by the type invariants, and its lists are initialised with it.
+        unsafe { has_entries(self.head(list)) }
+    }
+
+    /// Whether work is queued for the flusher. Unordered.
+    pub(crate) fn has_work(&self) -> bool {
+        // SAFETY: As in `has_inodes()`.
+        unsafe { has_entries(&raw mut (*self.as_raw()).work_list) }
+    }
+
+    /// Has the flusher run in `milliseconds` or earlier, if the device is still registered. An
+    /// earlier run is not delayed.
+    ///
+    /// Context: any but NMI, outside of the lock of the wb's work.
+    ///
+    /// C counterpart: `wb_wakeup_delayed()`, which does not bring a later run forward.
+    pub fn run_within(&self, milliseconds: u32) {
+        // SAFETY: The wb is live by the type invariants; its lock and its delayed work are
+        // initialised.
+        unsafe { bindings::wb_run_within(self.as_raw(), milliseconds) };
+    }
+}
 
 /// The context of a wb's flusher: its work item, which runs once at a time, and may sleep.
 ///
