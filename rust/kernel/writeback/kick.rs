@@ -219,8 +219,10 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
         leave(wb);
     }
     // Enough pages may have come during the round, and there may be no later writer that requests a
-    // round for them.
-    if wb.about_dirty() >= wb.kick_at() {
+    // round for them. The sum confirms it: the approximate number may stay too high, and then the
+    // flusher would run again and again.
+    let enough = wb.kick_at();
+    if wb.about_dirty() >= enough && wb.dontcache_dirty() >= enough {
         wb.test_and_set(Bit::Pending);
     }
 }
@@ -269,6 +271,8 @@ mod tests {
         left: Cell<bool>,
         queue: bool,
         dirty: i64,
+        /// By how much the approximate number is too high.
+        excess: i64,
         kick_at: Cell<i64>,
         now: Cell<u32>,
         due: Cell<u32>,
@@ -315,7 +319,7 @@ mod tests {
         }
         fn about_dirty(&self) -> i64 {
             self.call("about");
-            self.dirty
+            self.dirty + self.excess
         }
         fn kick_at(&self) -> i64 {
             self.kick_at.get()
@@ -435,6 +439,19 @@ mod tests {
         ended(&wb, 0, MANY, written(0));
         assert_eq!(rest(&wb), None);
         assert!(!wb.left.get());
+    }
+
+    #[test]
+    fn pages_that_are_not_in_the_sum_request_no_round() {
+        let wb = Recorder {
+            queue: true,
+            excess: MANY,
+            ..with(0)
+        };
+        wb.test_and_set(Bit::Pending);
+        assert_eq!(consume(&wb), Some(0));
+        ended(&wb, 0, MANY, written(0));
+        assert_eq!(rest(&wb), None);
     }
 
     #[test]
