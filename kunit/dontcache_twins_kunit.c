@@ -462,6 +462,66 @@ static void round_begins_with_unserved_inode(struct kunit *test)
 	leave_in_a_round(test, true);
 }
 
+/*
+ * Other work has queued two inodes. The one that is written first has lost its
+ * dropbehind page to an ordinary write. A round writes the one behind it.
+ */
+static void inode_without_pages_hides_no_other(struct kunit *test)
+{
+	struct inode *other;
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	other = twin_new_inode(test, twin.mnt->mnt_sb);
+	write_page(other->i_mapping, 0, FGP_DONTCACHE);
+	write_page(other->i_mapping, 0, 0);
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	twin_kick(&twin);
+	scoped_guard(spinlock, &twin.wb->list_lock) {
+		guard(spinlock)(&other->i_lock);
+		inode_state_set(other, I_SYNC_QUEUED);
+		list_move_tail(&twin.inode->i_io_list, &twin.wb->b_io);
+		list_move_tail(&other->i_io_list, &twin.wb->b_io);
+	}
+
+	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), 1);
+	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
+	iput(other);
+	twin_exit(&twin);
+}
+
+/*
+ * Beside a sync, a round finds an inode without dropbehind pages, which is newer
+ * than the sync. It must not queue the inode: the sync would write it, too.
+ */
+static void sync_does_not_get_new_inodes(struct kunit *test)
+{
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	twin_kick(&twin);
+	twin_write(&twin, 0, 0);
+	set_bit(WB_start_dontcache, &twin.wb->state);
+
+	dontcache_flush_beside(twin.wb, false, twin.mnt->mnt_sb,
+			       twin.inode->dirtied_when - 1);
+	KUNIT_EXPECT_FALSE(test, test_bit(WB_start_dontcache, &twin.wb->state));
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_dontcache.next,
+			    &twin.inode->i_io_list);
+
+	/* A sync that has to write it gets it. */
+	twin.wb->dontcache_served = jiffies - 2 * HZ;
+	set_bit(WB_start_dontcache, &twin.wb->state);
+	dontcache_flush_beside(twin.wb, false, twin.mnt->mnt_sb,
+			       twin.inode->dirtied_when);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_more_io.next,
+			    &twin.inode->i_io_list);
+	twin_exit(&twin);
+}
+
 /* The flusher retries an inode that was busy. */
 static void busy_inode_is_retried(struct kunit *test)
 {
@@ -608,6 +668,8 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE(kick_reaches_the_flusher),
 	KUNIT_CASE(kick_takes_only_its_share),
 	KUNIT_CASE(round_begins_with_unserved_inode),
+	KUNIT_CASE(inode_without_pages_hides_no_other),
+	KUNIT_CASE(sync_does_not_get_new_inodes),
 	KUNIT_CASE(queued_inode_stays_queued),
 	KUNIT_CASE(busy_inode_is_retried),
 	KUNIT_CASE(inode_that_moves_is_not_searched),

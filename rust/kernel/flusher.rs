@@ -201,7 +201,6 @@ impl round::Flusher for Flusher<'_> {
             },
             sync: self.sync,
             next: None,
-            is_queued: false,
         }
     }
 
@@ -253,8 +252,6 @@ pub struct FlusherLists<'a> {
     lists: Lists<'a>,
     sync: Option<&'a Due>,
     next: Option<Link>,
-    /// Whether other work has queued `next`.
-    is_queued: bool,
 }
 
 impl Drop for FlusherLists<'_> {
@@ -514,7 +511,6 @@ impl round::Lists for FlusherLists<'_> {
         let interrupted = self.lists.last(List::MoreIo).filter(|link| {
             self.sync.is_none() && mapping_of(link.inode()).may_have_dontcache_dirty()
         });
-        self.is_queued = interrupted.is_some();
         self.next = interrupted.or_else(|| self.lists.last(List::Dontcache));
         let inode = self.next.as_ref()?.inode();
         let is_of_sync = self.sync.is_some_and(|sync| sync.has(inode));
@@ -529,10 +525,16 @@ impl round::Lists for FlusherLists<'_> {
     }
 
     fn leave_next(&mut self) {
-        // An inode that other work has queued stays where it is.
-        if let Some(link) = self.next.take().filter(|_| !self.is_queued) {
+        let Some(link) = self.next.take() else {
+            return;
+        };
+        if self.sync.is_none_or(|sync| sync.has(link.inode())) {
             self.lists.mark_queued(link);
+            // An inode that other work has queued makes room for the next one.
             self.lists.to_front(link, List::MoreIo);
+        } else {
+            // The sync would write all that is in `b_more_io`, and not end.
+            self.lists.to_front(link, List::Dontcache);
         }
     }
 

@@ -146,7 +146,8 @@ pub trait Lists {
     fn queue_next(&mut self);
 
     /// Leaves the next inode to the next work item: a sync has to write it, or it has only other
-    /// dirty data, which is written early rather than late.
+    /// dirty data, which is written early rather than late. Beside a sync that does not have to
+    /// write it, such an inode goes to the end of the queue.
     fn leave_next(&mut self);
 
     /// Writes `pages` pages of the queued inodes, and no more than `portion` pages of an inode at a
