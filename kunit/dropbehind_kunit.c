@@ -22,9 +22,14 @@
 #define PATIENCE	(10 * HZ)
 
 static atomic_t nr_freed;
+/* must not drop a folio, because it holds a spinlock */
+static struct task_struct *holder;
+static bool holder_drops;
 
 static void count_freed(struct folio *folio)
 {
+	if (current == READ_ONCE(holder))
+		holder_drops = true;
 	atomic_inc(&nr_freed);
 }
 
@@ -302,6 +307,37 @@ static void task_drops_if_ring_is_full(struct kunit *test)
 		folio_put(folios[i]);
 }
 
+/*
+ * File systems may end writeback with a spinlock held, and need this lock to
+ * release a folio. PREEMPT_RT can preempt such a task.
+ */
+static void task_with_spinlock_drops_nothing(struct kunit *test)
+{
+	const int nr = DROPBEHIND_SLOTS + NR_FOLIOS;
+	struct dropbehind *t = test->priv;
+	struct folio **folios = kunit_kcalloc(test, nr, sizeof(*folios),
+					      GFP_KERNEL);
+	DEFINE_SPINLOCK(lock);
+
+	KUNIT_ASSERT_NOT_NULL(test, folios);
+	for (int i = 0; i < nr; i++)
+		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i, 0);
+	lru_add_drain_all();
+	holder_drops = false;
+	scoped_guard(spinlock_irqsave, &lock) {
+		WRITE_ONCE(holder, current);
+		for (int i = 0; i < nr; i++)
+			folio_end_dropbehind(folios[i]);
+		WRITE_ONCE(holder, NULL);
+	}
+	KUNIT_EXPECT_FALSE(test, holder_drops);
+	/* The worker drops what the ring has taken. */
+	for (int i = 0; i < DROPBEHIND_SLOTS; i++)
+		expect_references(test, folios[i], 1);
+	for (int i = 0; i < nr; i++)
+		folio_put(folios[i]);
+}
+
 #define NR_INDICES	4096
 
 /* The entries are addresses in @orders, which is large enough for that. */
@@ -398,6 +434,7 @@ static struct kunit_case dropbehind_cases[] = {
 	KUNIT_CASE(large_folio_is_dropped_immediately),
 	KUNIT_CASE(folios_of_an_interrupt_are_dropped),
 	KUNIT_CASE(task_drops_if_ring_is_full),
+	KUNIT_CASE(task_with_spinlock_drops_nothing),
 	{}
 };
 
