@@ -52,7 +52,7 @@ const TAG_DIRTY: bindings::xa_mark_t = 0;
 static CPU_BATCH: Atomic<i32> = Atomic::new(1);
 
 /// Sets how many pages a CPU counts locally, by the number of CPUs.
-pub(crate) fn init_cpu_batch() {
+pub fn init_cpu_batch() {
     CPU_BATCH.store(account::cpu_batch(PAGE_SHIFT as u32, nr_cpu_ids()), Relaxed);
 }
 
@@ -140,7 +140,7 @@ impl AddressSpace {
     /// Records that the flusher finds the dirty dropbehind folios (`AS_DONTCACHE_LISTED`): see
     /// [`crate::flusher`]. Requires the lock of the wb's lists.
     #[inline]
-    pub(crate) fn mark_dontcache_listed(&self) {
+    pub fn mark_dontcache_listed(&self) {
         self.set_flag(DONTCACHE_LISTED);
     }
 
@@ -154,7 +154,7 @@ impl AddressSpace {
     /// one or there may be one. Otherwise clears both flags.
     ///
     /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
-    pub(crate) fn look_for_dontcache_dirty(&self, looks: usize) -> bool {
+    pub fn look_for_dontcache_dirty(&self, looks: usize) -> bool {
         if !self.may_have_dontcache_dirty() {
             return false;
         }
