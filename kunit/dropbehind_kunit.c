@@ -172,12 +172,13 @@ static void used_folios_are_kept(struct kunit *test)
 	struct dropbehind *t = test->priv;
 	struct folio *found, *dirty = t->folios[0][NR_FOLIOS - 4];
 
-	preempt_disable();
+	/* The worker waits for 50 ms. No other task may take longer. */
+	sched_set_fifo(current);
 	for (int i = 0; i < NR_FOLIOS; i++)
 		folio_end_dropbehind(t->folios[0][i]);
 	found = filemap_get_folio(t->inodes[0]->i_mapping, NR_FOLIOS - 2);
 	folio_test_set_dirty(dirty);
-	preempt_enable();
+	sched_set_normal(current, 0);
 	KUNIT_ASSERT_PTR_EQ(test, found, t->folios[0][NR_FOLIOS - 2]);
 	folio_put(found);
 
@@ -317,7 +318,7 @@ static void task_with_spinlock_drops_nothing(struct kunit *test)
 	struct dropbehind *t = test->priv;
 	struct folio **folios = kunit_kcalloc(test, nr, sizeof(*folios),
 					      GFP_KERNEL);
-	DEFINE_SPINLOCK(lock);
+	static DEFINE_SPINLOCK(lock);
 
 	KUNIT_ASSERT_NOT_NULL(test, folios);
 	for (int i = 0; i < nr; i++)
@@ -381,10 +382,11 @@ static unsigned long erase(struct xarray *xa, const u8 *orders, unsigned long i)
 static void erase_equals_store_of_null(struct kunit *test)
 {
 	u8 *orders = kunit_kcalloc(test, NR_INDICES, sizeof(long), GFP_KERNEL);
-	DEFINE_XARRAY(erased);
-	DEFINE_XARRAY(stored);
+	struct xarray erased, stored;
 
 	KUNIT_ASSERT_NOT_NULL(test, orders);
+	xa_init(&erased);
+	xa_init(&stored);
 	for (unsigned long i = 0; i < NR_INDICES; i += 1UL << orders[i])
 		orders[i] = min(9, min(i ? __ffs(i) : 9, hash_64(i + 1, 4)));
 	fill(test, &erased, orders);
