@@ -23,5 +23,5 @@ def test_arm64_has_pages_of_three_sizes(pages: str | None, option: str) -> None:
 
 
 def test_no_two_share_a_folder() -> None:
-    platforms = [kunit.UML, kunit.ONE_CORE, *(kunit.arm64(pages) for pages in ARM64.pages)]
+    platforms = [kunit.UML, kunit.ONE_CORE, kunit.RT, *(kunit.arm64(pages) for pages in ARM64.pages)]
     assert len({place for one in platforms for place in (one.out, one.ktap)}) == 2 * len(platforms)

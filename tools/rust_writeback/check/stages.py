@@ -85,8 +85,9 @@ RT_ROWS = (
 
 
 def real_time(variant: Variant) -> list[Stage]:
-    """Guest tests and promises on PREEMPT_RT: bios that end in threads, locks that sleep."""
+    """KUnit, guest tests and promises on PREEMPT_RT: bios that end in threads, locks that sleep."""
     return [
+        ("KUnit on PREEMPT_RT", lambda: kunit.run(kunit.RT)),
         *sanitized(variant, RT_TESTS, ("rust",)),
         ("what DONTCACHE promises on PREEMPT_RT", lambda: conformance.short(variant, RT_ROWS)),
     ]
