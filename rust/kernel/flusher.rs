@@ -533,7 +533,7 @@ impl round::Lists for FlusherLists<'_> {
             // An inode that other work has queued makes room for the next one.
             self.lists.to_front(link, List::MoreIo);
         } else {
-            // The sync would write all that is in `b_more_io`, and not end.
+            // The sync would write all that is in `b_more_io`, and might not end.
             self.lists.to_front(link, List::Dontcache);
         }
     }
