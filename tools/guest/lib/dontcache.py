@@ -125,6 +125,16 @@ def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:
     assert written == len(data), f"wrote {written} of {len(data)} bytes"
 
 
+def write_file(path: Path, size: int, block: int, sync: bool = True) -> int:
+    """Writes a new file with DONTCACHE; returns how many writes that took."""
+    with opened(path) as fd:
+        for offset in range(0, size, block):
+            write_dontcache(fd, offset, pattern(offset, block))
+        if sync:
+            os.fsync(fd)
+    return size // block
+
+
 class _CachestatRange(ctypes.Structure):
     _fields_ = [("off", ctypes.c_uint64), ("len", ctypes.c_uint64)]
 
