@@ -522,6 +522,40 @@ static void sync_does_not_get_new_inodes(struct kunit *test)
 	twin_exit(&twin);
 }
 
+/*
+ * Other work and a sync write an inode with dropbehind pages before the inodes
+ * that they have already queued. A round finds only such an inode there.
+ */
+static void inode_with_pages_is_queued_last(struct kunit *test)
+{
+	struct inode *other;
+	struct twin twin;
+
+	set_core(CORE_RUST);
+	twin_init(test, &twin);
+	other = twin_new_inode(test, twin.mnt->mnt_sb);
+	write_page(other->i_mapping, 0, 0);
+	twin_write(&twin, 0, FGP_DONTCACHE);
+	twin_kick(&twin);
+	scoped_guard(spinlock, &twin.wb->list_lock) {
+		list_move_tail(&other->i_io_list, &twin.wb->b_dontcache);
+		KUNIT_EXPECT_EQ(test, dontcache_queue(twin.wb, NULL, jiffies), 2);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_io.prev, &twin.inode->i_io_list);
+
+	scoped_guard(spinlock, &twin.wb->list_lock)
+		list_move(&twin.inode->i_io_list, &twin.wb->b_dontcache);
+	twin.wb->dontcache_served = jiffies - 2 * HZ;
+	dontcache_flush_beside(twin.wb, false, twin.mnt->mnt_sb, jiffies);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_more_io.prev,
+			    &twin.inode->i_io_list);
+	KUNIT_EXPECT_PTR_EQ(test, twin.wb->b_more_io.next, &other->i_io_list);
+
+	truncate_inode_pages(other->i_mapping, 0);
+	iput(other);
+	twin_exit(&twin);
+}
+
 /* The flusher retries an inode that was busy. */
 static void busy_inode_is_retried(struct kunit *test)
 {
@@ -670,6 +704,7 @@ static struct kunit_case dontcache_twins_cases[] = {
 	KUNIT_CASE(round_begins_with_unserved_inode),
 	KUNIT_CASE(inode_without_pages_hides_no_other),
 	KUNIT_CASE(sync_does_not_get_new_inodes),
+	KUNIT_CASE(inode_with_pages_is_queued_last),
 	KUNIT_CASE(queued_inode_stays_queued),
 	KUNIT_CASE(busy_inode_is_retried),
 	KUNIT_CASE(inode_that_moves_is_not_searched),

@@ -352,6 +352,16 @@ impl Lists<'_> {
         unsafe { bindings::list_move_tail(link.0, self.wb.head(list)) };
     }
 
+    /// Moves an inode to the end of a list if it may have dirty dropbehind folios, else to the
+    /// front. A round that finds queued inodes looks at the last ones.
+    fn to_place(&self, link: Link, list: List) {
+        if mapping_of(link.inode()).may_have_dontcache_dirty() {
+            self.to_back(link, list);
+        } else {
+            self.to_front(link, list);
+        }
+    }
+
     /// Moves all inodes of a list behind the inodes of another list.
     fn move_all(&self, from: List, to: List) {
         // SAFETY: Both lists belong to the wb, whose lock is held.
@@ -383,7 +393,7 @@ impl Lists<'_> {
     }
 
     /// Queues the inodes of `b_dontcache` dirtied before `dirtied_before`, for work that writes
-    /// them. They go behind all queued inodes, and so are written first. Returns their number.
+    /// them. Those with dropbehind folios are written first. Returns their number.
     ///
     /// Work for one super block, as for `sync()`, takes only its inodes. Other work takes no inode
     /// if a round is requested and `b_io` has inodes: the round sets these aside, and the work
@@ -403,7 +413,7 @@ impl Lists<'_> {
             next = self.behind(List::Dontcache, link);
             if due.has(link.inode()) {
                 self.mark_queued(link);
-                self.to_back(link, List::Io);
+                self.to_place(link, List::Io);
                 moved += 1;
             }
         }
@@ -530,8 +540,9 @@ impl round::Lists for FlusherLists<'_> {
         };
         if self.sync.is_none_or(|sync| sync.has(link.inode())) {
             self.lists.mark_queued(link);
-            // An inode that other work has queued makes room for the next one.
-            self.lists.to_front(link, List::MoreIo);
+            // An inode of the sync is the next that it writes. One without dropbehind folios, which
+            // other work has queued, makes room for the next inode.
+            self.lists.to_place(link, List::MoreIo);
         } else {
             // The sync would write all that is in `b_more_io`, and might not end.
             self.lists.to_front(link, List::Dontcache);
