@@ -58,9 +58,9 @@ struct dropbehind {
 };
 
 static struct folio *add_folio(struct kunit *test, struct inode *inode,
-			       pgoff_t index, unsigned int order)
+			       pgoff_t index)
 {
-	struct folio *folio = folio_alloc(GFP_KERNEL, order);
+	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
 
 	KUNIT_ASSERT_NOT_NULL(test, folio);
 	KUNIT_ASSERT_EQ(test, 0, filemap_add_folio(inode->i_mapping, folio,
@@ -85,10 +85,9 @@ static int dropbehind_test_init(struct kunit *test)
 		t->inodes[inode] = new_inode(t->mnt->mnt_sb);
 		KUNIT_ASSERT_NOT_NULL(test, t->inodes[inode]);
 		t->inodes[inode]->i_mapping->a_ops = &dropbehind_aops;
-		mapping_set_large_folios(t->inodes[inode]->i_mapping);
 		for (int i = 0; i < NR_FOLIOS; i++)
 			t->folios[inode][i] = add_folio(test, t->inodes[inode],
-							i, 0);
+							i);
 	}
 	/* Folios pending for the LRU lists hold an extra reference. */
 	lru_add_drain_all();
@@ -251,19 +250,6 @@ static void end_of_file_is_dropped_later(struct kunit *test)
 	atomic_dec(&inode->i_writecount);
 }
 
-static void large_folio_is_dropped_immediately(struct kunit *test)
-{
-	struct dropbehind *t = test->priv;
-	struct folio *folio;
-
-	if (!mapping_large_folio_support(t->inodes[0]->i_mapping))
-		kunit_skip(test, "no large folios in this kernel");
-	folio = add_folio(test, t->inodes[0], SZ_64K, 5);
-	folio_end_dropbehind(folio);
-	KUNIT_EXPECT_FALSE(test, is_there(folio));
-	folio_put(folio);
-}
-
 struct interrupt {
 	struct irq_work		work;
 	struct dropbehind	*t;
@@ -299,7 +285,7 @@ static void task_drops_if_ring_is_full(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, folios);
 	for (int i = 0; i < nr; i++)
-		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i, 0);
+		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i);
 	for (int i = 0; i < nr; i++)
 		folio_end_dropbehind(folios[i]);
 	KUNIT_EXPECT_GT(test, atomic_read(&nr_freed), 0);
@@ -323,7 +309,7 @@ static void task_with_spinlock_drops_nothing(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, folios);
 	for (int i = 0; i < nr; i++)
-		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i, 0);
+		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i);
 	lru_add_drain_all();
 	holder_drops = false;
 	sched_set_fifo(current);
@@ -436,7 +422,6 @@ static struct kunit_case dropbehind_cases[] = {
 	KUNIT_CASE(locked_folio_is_dropped_later),
 	KUNIT_CASE(folio_that_stays_locked_is_kept),
 	KUNIT_CASE(end_of_file_is_dropped_later),
-	KUNIT_CASE(large_folio_is_dropped_immediately),
 	KUNIT_CASE(folios_of_an_interrupt_are_dropped),
 	KUNIT_CASE(task_drops_if_ring_is_full),
 	KUNIT_CASE(task_with_spinlock_drops_nothing),

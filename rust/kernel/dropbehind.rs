@@ -5,7 +5,7 @@
 //! [`crate::writeback::dropbehind`] explains how. A folio that waits in the ring of a CPU has a
 //! reference, which does not prevent drop, truncation, or invalidation for direct I/O. Reclaim,
 //! migration, `POSIX_FADV_DONTNEED` and `drop_caches` skip it. So folios wait only briefly, and
-//! larger ones only if they are in use.
+//! larger ones only if they are in use, or until the worker runs.
 //!
 //! The worker has several folios locked at a time, not in the order in which other tasks lock
 //! folios. That cannot deadlock, because it only tries to lock, and waits for nothing while it has
@@ -14,7 +14,7 @@
 //!
 //! A folio that is locked and in a page cache keeps the page cache and the inode, because eviction
 //! waits for the lock. So the inode needs no other reference. After the last folio has left, the
-//! inode's lock keeps the inode, as in C.
+//! section of the inode's lock keeps the inode, which is freed by RCU, as in C.
 //!
 //! C header: [`include/linux/rust_writeback.h`](srctree/include/linux/rust_writeback.h)
 
@@ -172,7 +172,7 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
         return 0;
     };
     // SAFETY: The mapping is the page cache of the folios. It lives while they are in it and
-    // locked; after that the lock of the inode keeps it, until its last use below.
+    // locked; after that the section of the inode's lock keeps it, until its last use below.
     let mapping = unsafe { AddressSpace::from_raw(mapping) };
     // SAFETY: The page cache is live, and its operations are constant data. A file system that
     // changes them while there are folios has the same `free_folio` in both.
@@ -190,7 +190,7 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
     // in the order in which they came. They are clean under the lock, unmapped because they are
     // locked, and released.
     unsafe { bindings::dropbehind_remove(mapping.as_raw(), folios.as_ptr().cast(), nr as u32) };
-    // SAFETY: The locks are held. The inode lives as long as its lock is held.
+    // SAFETY: The locks are held. The inode is freed by RCU, so it lives until its lock is free.
     unsafe { bindings::dropbehind_unlock(mapping.as_raw()) };
 
     for folio in folios.iter().take(nr) {
@@ -249,7 +249,7 @@ pub fn end_dropbehind(folio: &Folio) {
             }
         } else if folio.nr_pages() > 1 {
             // If there is no room, the folio stays until it is reclaimed, as in C.
-            DropRing::put(folio);
+            DropRing::put_large(folio);
         }
     }
 }
@@ -413,6 +413,15 @@ impl DropRing {
         let waiting = Waiting::new(folio);
         let off = local_interrupt_disable();
         Self::change(&off, |ring| ring.put(waiting)).is_ok()
+    }
+
+    /// Puts a large folio into the ring of this CPU, if there is room, and starts the worker.
+    #[cold]
+    fn put_large(folio: &Folio) {
+        let waiting = Waiting::new(folio);
+        let off = local_interrupt_disable();
+        // The folio would keep much memory while it waits for others.
+        let _ = Self::change(&off, |ring| ring.put(waiting).and(Ok(Todo::Now)));
     }
 
     /// Puts a folio into the ring of this CPU. If the ring is full, the folio takes the place of

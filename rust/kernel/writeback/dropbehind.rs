@@ -7,8 +7,9 @@
 //! or three quarters full starts it immediately. The worker locks the folios in order, and removes
 //! those that are neighbours in a file together ([`Neighbours`]), because a single folio takes two
 //! locks to leave. For a larger folio the locks matter less than the task switch, and the folio
-//! would keep more memory while it waits: a task drops it immediately. A larger folio waits only if
-//! it is in use, or if no task ends its writeback.
+//! would keep more memory while it waits: a task drops it immediately. If a lock is held or
+//! interrupts are off, as with btrfs, the worker starts immediately. A larger folio that is in use
+//! waits.
 //!
 //! A folio may change while it waits. It is dropped only if [`Seen::may_go`] is still true under
 //! the lock of its page cache. Under the same lock a lookup clears dropbehind, and a writer makes a

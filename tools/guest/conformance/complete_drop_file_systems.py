@@ -9,10 +9,12 @@ import errno
 import fcntl
 import os
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import parts
+from lib.domain import start_writeback
 from lib.dontcache import MIB, MKFS, NVME, RWF_DONTCACHE, forget, mounted, opened, run, write_dontcache
 from lib.dropping import pages_left
 from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
@@ -99,6 +101,19 @@ FILE_SYSTEMS = {
 }
 
 
+def large_folios() -> str:
+    """btrfs ends the writeback of large folios with interrupts off: these do not wait for others, as pages do for 50 ms."""
+    waits = []
+    with plain("btrfs")(True) as place, opened(place.root / "file") as fd:
+        for offset in range(0, 8 * MIB, MIB):
+            write_dontcache(fd, offset, bytes(MIB))
+            start_writeback(fd, offset, MIB, wait=True)
+            start = time.monotonic()
+            pages_left(fd, offset + MIB, SECONDS)
+            waits.append(time.monotonic() - start)
+    return f"they wait for {1000 * min(waits):.0f} ms" if min(waits) > 0.045 else ""
+
+
 def verity() -> str:
     """Reads of a file whose data is checked against hashes."""
     data = os.urandom(MIB)
@@ -132,7 +147,7 @@ def refusal() -> str:
 
 
 def file_systems() -> Verdict:
-    last = {"ext4 with verity": verity(), "overlay on tmpfs, which refuses": refusal()}
+    last = {"btrfs, large folios": large_folios(), "ext4 with verity": verity(), "overlay on tmpfs, which refuses": refusal()}
     return of_each(wrong_with_all(FILE_SYSTEMS) | realtime() | last)
 
 

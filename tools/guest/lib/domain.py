@@ -32,15 +32,15 @@ ATTEMPTS = 10
 SECONDS = 0.7
 """How long the flusher can be held back at once."""
 
-SYNC_FILE_RANGE_WRITE = 2
+SYNC_FILE_RANGE_WRITE, SYNC_FILE_RANGE_WAIT_AFTER = 2, 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
 
-def start_writeback(fd: int, offset: int, length: int) -> None:
-    """Starts the writeback of a range: the caller does, and the flusher has no part in it."""
-    if _libc.sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE):
+def start_writeback(fd: int, offset: int, length: int, wait: bool = False) -> None:
+    """Starts the writeback of a range, or also waits for it: the flusher has no part in it."""
+    if _libc.sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER * wait):
         raise OSError(ctypes.get_errno(), "sync_file_range")
 
 
