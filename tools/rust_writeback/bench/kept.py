@@ -82,13 +82,6 @@ LOAD = (
             "random/xfs": "random 4 KiB",
         },
     ),
-    Part(
-        "An NFS server",
-        "nfs",
-        "make bench ARGS='--only sequential/nfs --pairs 10 --report build/nfs'",
-        "emulated drive",
-        {"sequential/nfs": "an NFS server, files larger than memory, in a row"},
-    ),
 )
 
 
