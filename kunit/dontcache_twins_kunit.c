@@ -523,8 +523,8 @@ static void sync_does_not_get_new_inodes(struct kunit *test)
 }
 
 /*
- * Other work and a sync write an inode with dropbehind pages before the inodes
- * that they have already queued. A round finds only such an inode there.
+ * An inode with dropbehind pages goes to the end of the queue, behind an inode
+ * without such pages: other work writes it next, and a round looks only there.
  */
 static void inode_with_pages_is_queued_last(struct kunit *test)
 {

@@ -58,9 +58,9 @@ struct dropbehind {
 };
 
 static struct folio *add_folio(struct kunit *test, struct inode *inode,
-			       pgoff_t index)
+			       pgoff_t index, unsigned int order)
 {
-	struct folio *folio = folio_alloc(GFP_KERNEL, 0);
+	struct folio *folio = folio_alloc(GFP_KERNEL, order);
 
 	KUNIT_ASSERT_NOT_NULL(test, folio);
 	KUNIT_ASSERT_EQ(test, 0, filemap_add_folio(inode->i_mapping, folio,
@@ -85,9 +85,10 @@ static int dropbehind_test_init(struct kunit *test)
 		t->inodes[inode] = new_inode(t->mnt->mnt_sb);
 		KUNIT_ASSERT_NOT_NULL(test, t->inodes[inode]);
 		t->inodes[inode]->i_mapping->a_ops = &dropbehind_aops;
+		mapping_set_large_folios(t->inodes[inode]->i_mapping);
 		for (int i = 0; i < NR_FOLIOS; i++)
 			t->folios[inode][i] = add_folio(test, t->inodes[inode],
-							i);
+							i, 0);
 	}
 	/* Folios pending for the LRU lists hold an extra reference. */
 	lru_add_drain_all();
@@ -250,6 +251,31 @@ static void end_of_file_is_dropped_later(struct kunit *test)
 	atomic_dec(&inode->i_writecount);
 }
 
+static void large_folio_is_dropped_immediately(struct kunit *test)
+{
+	struct dropbehind *t = test->priv;
+	struct folio *folio;
+	bool waits;
+
+	if (!mapping_large_folio_support(t->inodes[0]->i_mapping))
+		kunit_skip(test, "no large folios in this kernel");
+	folio = add_folio(test, t->inodes[0], SZ_64K, 5);
+	folio_end_dropbehind(folio);
+	KUNIT_EXPECT_FALSE(test, is_there(folio));
+	folio_put(folio);
+
+	/* With interrupts off the worker has to drop it, and starts at once. */
+	folio = add_folio(test, t->inodes[0], SZ_64K, 5);
+	scoped_guard(irqsave) {
+		folio_end_dropbehind(folio);
+		waits = timer_pending(&this_cpu_ptr(&dropbehind_rings)->work.timer);
+	}
+	KUNIT_EXPECT_FALSE(test, waits);
+	expect_references(test, folio, 1);
+	KUNIT_EXPECT_FALSE(test, is_there(folio));
+	folio_put(folio);
+}
+
 struct interrupt {
 	struct irq_work		work;
 	struct dropbehind	*t;
@@ -285,7 +311,7 @@ static void task_drops_if_ring_is_full(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, folios);
 	for (int i = 0; i < nr; i++)
-		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i);
+		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i, 0);
 	for (int i = 0; i < nr; i++)
 		folio_end_dropbehind(folios[i]);
 	KUNIT_EXPECT_GT(test, atomic_read(&nr_freed), 0);
@@ -309,7 +335,7 @@ static void task_with_spinlock_drops_nothing(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, folios);
 	for (int i = 0; i < nr; i++)
-		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i);
+		folios[i] = add_folio(test, t->inodes[0], NR_FOLIOS + i, 0);
 	lru_add_drain_all();
 	holder_drops = false;
 	sched_set_fifo(current);
@@ -422,6 +448,7 @@ static struct kunit_case dropbehind_cases[] = {
 	KUNIT_CASE(locked_folio_is_dropped_later),
 	KUNIT_CASE(folio_that_stays_locked_is_kept),
 	KUNIT_CASE(end_of_file_is_dropped_later),
+	KUNIT_CASE(large_folio_is_dropped_immediately),
 	KUNIT_CASE(folios_of_an_interrupt_are_dropped),
 	KUNIT_CASE(task_drops_if_ring_is_full),
 	KUNIT_CASE(task_with_spinlock_drops_nothing),
