@@ -4,29 +4,27 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 from pathlib import Path
 
 from lib.devices import BAD, TIMER, null_block
+from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
 from lib.exactness import exact, told
 from lib.nfs import serve_by, served
 from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
 from lib.walk import sectors
 
-WRITE, WAIT_AFTER = 2, 4
-"""Of sync_file_range(2): the client sends what it has to the server, and asks for no COMMIT."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
-
 
 def send(fd: int) -> int:
     """Dirties the first MiB of the server's file, and asks for no COMMIT; the error that the client is told."""
     assert os.pwrite(fd, pattern(0, MIB), 0) == MIB
-    return ctypes.get_errno() if _libc.sync_file_range(fd, 0, MIB, WRITE | WAIT_AFTER) else 0
+    try:
+        start_writeback(fd, 0, MIB, wait=True)
+    except OSError as error:
+        return error.errno or 0
+    return 0
 
 
 def server() -> Verdict:

@@ -39,7 +39,7 @@ _libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, 
 
 
 def start_writeback(fd: int, offset: int, length: int, wait: bool = False) -> None:
-    """Starts the writeback of a range, or also waits for it: the flusher has no part in it."""
+    """Starts the writeback of a range, and may wait for its end. The flusher has no part in it."""
     if _libc.sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER * wait):
         raise OSError(ctypes.get_errno(), "sync_file_range")
 
