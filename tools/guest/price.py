@@ -41,6 +41,8 @@ MKFS = {
     "ext4": ["mkfs.ext4", "-F", "-q", "-U", UUID, "-E", f"hash_seed={UUID},lazy_itable_init=0,nodiscard"],
 }
 """Nothing is left to a thread that writes it beside the load, and the drive keeps its memory."""
+OPTIONS = {"xfs": "defaults", "ext4": "no_prefetch_block_bitmaps"}
+"""A thread of ext4 reads its bitmaps after a random time. Where a file is allocated depends on which have been read."""
 
 SETTLE = 2.0
 """Seconds in which the last work of before is done: the statistics are updated every second."""
@@ -104,10 +106,10 @@ def place(kind: str) -> Iterator[str]:
         yield DEVICE
         os.close(descriptor)
         return
-    file_system, _, options = kind.partition(" ")
+    file_system, *options = kind.split()
     run(*MKFS[file_system], DEVICE)
     MOUNT.mkdir(exist_ok=True)
-    run("mount", "-t", file_system, *(["-o", options] if options else []), DEVICE, MOUNT)
+    run("mount", "-t", file_system, "-o", ",".join((OPTIONS[file_system], *options)), DEVICE, MOUNT)
     yield str(MOUNT / "file")
     run("umount", MOUNT)
 

@@ -81,8 +81,6 @@ behind it again, and sends its requests to the drive. A new file on xfs had 1.00
 1.004 to 1.011. With portions of 8 MiB the file had 0.998, but a sync would wait for twice as much. Of 64 KiB on xfs in little
 memory the two cores free folios in another order, which costs the buddy allocator up to 4 %; without the 4 KiB writes before
 it in the same guest the row is 1.000."""
-CHANCE = {"ext4/new/64k/fits/direct": 1.05}
-"""Cells in which either core has one of two figures, 938 or 975 thousand: by where ext4 has put the file."""
 SWITCHED = {"device/random/4k/larger/buffered": 1.003}
 """The switch between the cores is inside the two C functions of the walk, and these save registers before it, for C's code
 alone. That costs a write 30 instructions with Rust, 0.3 % of this cell. Without the switch, which a kernel with one core does
@@ -368,7 +366,7 @@ def judge(found: Results) -> list[str]:
             continue
         buffered = UNDELAYED_LIMIT if rust.cell.place == "ext4-journal" else BUFFERED_LIMIT
         limits = {"buffered": buffered, "direct": UNDELAYED_LIMIT, "dontcache": DEARER.get(rust.cell.row, 1.0)}
-        limit = (CHANCE | SWITCHED).get(name, limits[rust.cell.mode])
+        limit = SWITCHED.get(name, limits[rust.cell.mode])
         # What exceeds the limit in each guest is not chance.
         ratio = min(one / other for one, other in zip(rust.judged, c.judged, strict=True))
         if ratio > limit:
