@@ -238,7 +238,7 @@ pub fn end_dropbehind(folio: &Folio) {
     if !folio.seen().may_go() {
         return;
     }
-    if folio.nr_pages() == 1 && DropRing::put(folio) {
+    if folio.nr_pages() == 1 && DropRing::put(folio, |todo| todo) {
         return;
     }
     try_drop(folio);
@@ -248,8 +248,9 @@ pub fn end_dropbehind(folio: &Folio) {
                 try_drop(&first);
             }
         } else if folio.nr_pages() > 1 {
-            // If there is no room, the folio stays until it is reclaimed, as in C.
-            DropRing::put_large(folio);
+            // It would keep much memory while it waits for others. If there is no room, it stays
+            // until it is reclaimed, as in C.
+            DropRing::put(folio, |_| Todo::Now);
         }
     }
 }
@@ -407,21 +408,13 @@ impl DropRing {
         }
     }
 
-    /// Puts a folio into the ring of this CPU. Returns false if there is no room.
+    /// Puts a folio into the ring of this CPU. `todo` may change when the worker starts. Returns
+    /// false if there is no room.
     #[inline(always)]
-    fn put(folio: &Folio) -> bool {
+    fn put(folio: &Folio, todo: impl FnOnce(Todo) -> Todo) -> bool {
         let waiting = Waiting::new(folio);
         let off = local_interrupt_disable();
-        Self::change(&off, |ring| ring.put(waiting)).is_ok()
-    }
-
-    /// Puts a large folio into the ring of this CPU, if there is room, and starts the worker.
-    #[cold]
-    fn put_large(folio: &Folio) {
-        let waiting = Waiting::new(folio);
-        let off = local_interrupt_disable();
-        // The folio would keep much memory while it waits for others.
-        let _ = Self::change(&off, |ring| ring.put(waiting).and(Ok(Todo::Now)));
+        Self::change(&off, |ring| ring.put(waiting).map(todo)).is_ok()
     }
 
     /// Puts a folio into the ring of this CPU. If the ring is full, the folio takes the place of

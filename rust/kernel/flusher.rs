@@ -352,9 +352,10 @@ impl Lists<'_> {
         unsafe { bindings::list_move_tail(link.0, self.wb.head(list)) };
     }
 
-    /// Moves an inode to the end of a list if it may have dirty dropbehind folios, else to the
-    /// front. A round that finds queued inodes looks at the last ones.
-    fn to_place(&self, link: Link, list: List) {
+    /// Queues an inode in a list: at the end if it may have dirty dropbehind folios, else in front.
+    /// Of queued inodes, a round looks at the last one.
+    fn queue(&self, link: Link, list: List) {
+        self.mark_queued(link);
         if mapping_of(link.inode()).may_have_dontcache_dirty() {
             self.to_back(link, list);
         } else {
@@ -412,8 +413,7 @@ impl Lists<'_> {
         while let Some(link) = next {
             next = self.behind(List::Dontcache, link);
             if due.has(link.inode()) {
-                self.mark_queued(link);
-                self.to_place(link, List::Io);
+                self.queue(link, List::Io);
                 moved += 1;
             }
         }
@@ -539,10 +539,9 @@ impl round::Lists for FlusherLists<'_> {
             return;
         };
         if self.sync.is_none_or(|sync| sync.has(link.inode())) {
-            self.lists.mark_queued(link);
             // An inode of the sync is the next that it writes. One without dropbehind folios, which
             // other work has queued, makes room for the next inode.
-            self.lists.to_place(link, List::MoreIo);
+            self.lists.queue(link, List::MoreIo);
         } else {
             // The sync would write all that is in `b_more_io`, and might not end.
             self.lists.to_front(link, List::Dontcache);
