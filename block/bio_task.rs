@@ -46,7 +46,7 @@ pub unsafe extern "C" fn bio_can_end_here(bio: *mut bindings::bio) -> bool {
     // SAFETY: The caller promises such a bio, and gets it back below.
     let bio = ManuallyDrop::new(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
     let nr = bio.nr_dropbehind(FEW) as usize;
-    nr > 0 && DropRing::has_room(&local_interrupt_disable(), nr)
+    nr > 0 && DropRing::has_room_for_bio(&local_interrupt_disable(), nr)
 }
 
 /// Ends the bios queued for `work`.

@@ -8,5 +8,5 @@ use kernel::{dropbehind::DropRing, sync::rcu};
 /// An interrupt could fill the slots after the check.
 pub fn misuse() -> bool {
     let section = rcu::read_lock();
-    DropRing::has_room(&section, 1)
+    DropRing::has_room_for_bio(&section, 1)
 }

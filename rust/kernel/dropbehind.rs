@@ -434,10 +434,10 @@ impl DropRing {
         Self::of_this_cpu(&off).core().may_wait()
     }
 
-    /// Whether the ring of this CPU has room for `nr` folios.
+    /// Whether the ring of this CPU has room for the `nr` folios of a bio that is about to end.
     #[inline(always)]
-    pub fn has_room(off: &LocalInterruptDisabled, nr: usize) -> bool {
-        Self::of_this_cpu(off).core().has_room(nr)
+    pub fn has_room_for_bio(off: &LocalInterruptDisabled, nr: usize) -> bool {
+        Self::of_this_cpu(off).core().has_room_for_bio(nr)
     }
 
     /// Changes the ring of this CPU, and starts the worker as the change requires.

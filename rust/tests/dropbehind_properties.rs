@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use writeback::dropbehind::{
-    is_end, is_old, stamp, to_front, Count, Neighbours, Ring, Seen, Slot, Todo, GAP, MOST, NEW,
+    is_end, is_old, stamp, to_front, Count, Neighbours, Ring, Seen, Slot, Todo, FEW, GAP, MOST, NEW,
 };
 
 const SLOTS: usize = 8;
@@ -98,6 +98,27 @@ fn a_ring_without_slots_accepts_no_folio() {
     assert_eq!(ring.replace(1), Err(1));
     assert_eq!(ring.take(), None);
     assert!(!ring.has_room(1));
+}
+
+/// A bio that was told that there is room finds it, even if other bios end in interrupts meanwhile.
+#[test]
+fn an_interrupted_bio_has_its_room() {
+    const NR: usize = FEW as usize;
+    for filled in 0..=256 {
+        let slots: [Place; 256] = std::array::from_fn(|_| Place::default());
+        let (nr_put, nr_taken) = (Number(Cell::new(0)), Number(Cell::new(0)));
+        let ring = Ring::new(&slots, &nr_put, &nr_taken);
+        let put = |nr| (0..nr).for_each(|_| assert!(ring.put(7).is_ok(), "{filled}"));
+        put(filled);
+        let task = ring.has_room_for_bio(NR);
+        let softirq = ring.has_room_for_bio(NR);
+        while ring.has_room_for_bio(1) {
+            put(1);
+        }
+        put(if softirq { NR } else { 0 });
+        put(if task { NR } else { 0 });
+        assert_eq!(task, filled <= 256 - 3 * NR);
+    }
 }
 
 /// A folio that waits already is not put back. The last page of a log is ended after each write.
