@@ -50,7 +50,6 @@ use crate::{
         stamp,
         to_front,
         Count,
-        Neighbours,
         Ring,
         Seen,
         Slot,
@@ -164,7 +163,7 @@ impl Held {
 ///
 /// # Safety
 ///
-/// The folios must be in one page cache, in ascending order.
+/// The folios must be in one page cache.
 #[inline(always)]
 unsafe fn remove(folios: &mut [Held]) -> usize {
     let mapping = folios.first().and_then(|first| first.mapping());
@@ -186,9 +185,9 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
     unsafe { bindings::dropbehind_lock(mapping.as_raw()) };
     let nr = to_front(folios, |folio| folio.seen().may_go());
     // SAFETY: The locks are held. `Held` is transparent over the pointer of a folio. By its
-    // invariants the first `nr` folios are locked and referenced, and they are in this page cache,
-    // in the order in which they came. They are clean under the lock, unmapped because they are
-    // locked, and released.
+    // invariants the first `nr` folios are locked and referenced, and they are in this page cache.
+    // They are clean under the lock. `prepare()` found them unmapped and released their private
+    // data, and the locks of the folios have kept both.
     unsafe { bindings::dropbehind_remove(mapping.as_raw(), folios.as_ptr().cast(), nr as u32) };
     // SAFETY: The locks are held. The inode is freed by RCU, so it lives until its lock is free.
     unsafe { bindings::dropbehind_unlock(mapping.as_raw()) };
@@ -501,12 +500,12 @@ impl DropRing {
 ///
 /// # Invariants
 ///
-/// - The first `nr` of `held` are [`Held`], and this value has their locks. They are in one page
-///   cache and in ascending order, as `neighbours` describes them.
+/// - The first `nr` of `held` are [`Held`], and this value has their locks. They are in the page
+///   cache `mapping`.
 /// - The first `nr` of `words` are the words of the same folios, in any order. This value owns the
 ///   references of these words.
 struct DropBatch {
-    neighbours: Neighbours,
+    mapping: *mut bindings::address_space,
     nr: usize,
     held: [*mut bindings::folio; MOST],
     words: [*mut bindings::folio; MOST],
@@ -517,15 +516,15 @@ impl DropBatch {
     fn new() -> Self {
         // INVARIANT: There are no folios.
         Self {
-            neighbours: Neighbours::default(),
+            mapping: null_mut(),
             nr: 0,
             held: [null_mut(); MOST],
             words: [null_mut(); MOST],
         }
     }
 
-    /// Adds a folio. If it is no neighbour of the folios in the batch, these are dropped first. If
-    /// it is locked, or a write to it is likely, it is tried again later.
+    /// Adds a folio. If the batch is full or of another page cache, its folios are dropped first. If
+    /// the folio is locked, or a write to it is likely, it is tried again later.
     ///
     /// Context: a task with interrupts on.
     #[inline(always)]
@@ -545,10 +544,11 @@ impl DropBatch {
             drop(guard);
             return try_again(waiting);
         }
-        if !self.neighbours.add(self.nr, mapping.as_raw().addr(), bytes) {
+        if self.nr == MOST || self.mapping != mapping.as_raw() {
             self.drop_all();
+            self.mapping = mapping.as_raw();
         }
-        // There is room: `neighbours` accepts at most `MOST` folios.
+        // There is room for `MOST` folios.
         if let (Some(held), Some(word)) = (self.held.get_mut(self.nr), self.words.get_mut(self.nr))
         {
             // INVARIANT: The batch has the lock and the reference from here. The lock keeps the
@@ -570,7 +570,7 @@ impl DropBatch {
         // SAFETY: By the type invariants these folios are held; `Held` is transparent over one.
         let held: &mut [Held] = unsafe { slice::from_raw_parts_mut(held.as_mut_ptr().cast(), nr) };
         // SAFETY: By the type invariants the folios are locked. The locks keep them in one page
-        // cache, in which they ascend.
+        // cache.
         let dropped = unsafe { remove(held) };
         // SAFETY: The batch may release the locks. Each folio is unlocked once.
         let unlock = |folio: &Held| unsafe { bindings::folio_unlock(folio.as_raw()) };

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Folios leave a ring once each, in the order in which they were put in. No more folios wait than
-//! fit. Neighbours are removed together.
+//! fit.
 
 #![cfg(not(loom))]
 
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
 use writeback::dropbehind::{
-    is_end, is_old, stamp, to_front, Count, Neighbours, Ring, Seen, Slot, Todo, FEW, GAP, MOST, NEW,
+    is_end, is_old, stamp, to_front, Count, Ring, Seen, Slot, Todo, FEW, MOST, NEW,
 };
 
 const SLOTS: usize = 8;
@@ -154,66 +153,6 @@ fn a_folio_is_old_after_500_to_667_ms() {
     }
 }
 
-const PAGE: i64 = 4096;
-
-fn page(index: i64) -> Range<i64> {
-    index * PAGE..(index + 1) * PAGE
-}
-
-#[test]
-fn adjacent_folios_are_neighbours() {
-    let mut neighbours = Neighbours::default();
-    assert!(neighbours.add(0, 7, page(5)));
-    assert!(neighbours.add(1, 7, page(6)));
-    assert!(neighbours.add(2, 7, 7 * PAGE..7 * PAGE + (2 << 20)));
-    assert!(neighbours.add(3, 7, page(7 + 512)));
-}
-
-#[test]
-fn another_page_cache_is_no_neighbour() {
-    let mut neighbours = Neighbours::default();
-    assert!(neighbours.add(0, 7, page(5)));
-    assert!(!neighbours.add(1, 8, page(6)));
-    assert!(neighbours.add(1, 8, page(7)));
-}
-
-#[test]
-fn a_gap_is_limited() {
-    let end = 6 * PAGE;
-    for (start, goes) in [(end + GAP, true), (end + GAP + PAGE, false)] {
-        let mut neighbours = Neighbours::default();
-        assert!(neighbours.add(0, 7, page(5)));
-        assert_eq!(neighbours.add(1, 7, start..start + PAGE), goes);
-    }
-}
-
-#[test]
-fn an_earlier_folio_is_no_neighbour() {
-    for index in [0, 4, 5] {
-        let mut neighbours = Neighbours::default();
-        assert!(neighbours.add(0, 7, page(5)));
-        assert!(!neighbours.add(1, 7, page(index)));
-    }
-}
-
-#[test]
-fn a_batch_is_limited() {
-    let mut neighbours = Neighbours::default();
-    for nr in 0..MOST {
-        assert!(neighbours.add(nr, 7, page(nr as i64)));
-    }
-    assert!(!neighbours.add(MOST, 7, page(MOST as i64)));
-}
-
-#[test]
-fn extreme_positions_do_not_panic() {
-    for (first, second) in [(i64::MAX, i64::MIN), (i64::MIN, i64::MAX), (-1, 0)] {
-        let mut neighbours = Neighbours::default();
-        assert!(neighbours.add(0, 7, first..first));
-        neighbours.add(1, 7, second..second);
-    }
-}
-
 #[test]
 fn only_a_clean_dropbehind_folio_may_go() {
     for bits in 0..8 {
@@ -227,30 +166,6 @@ fn only_a_clean_dropbehind_folio_may_go() {
 }
 
 proptest! {
-    /// Folios that are removed together are in one page cache and ascend.
-    #[test]
-    fn neighbours_ascend(folios in prop::collection::vec((1..3usize, 0..40i64, 1..5i64), 0..200)) {
-        let mut neighbours = Neighbours::default();
-        let mut gathered: Vec<(usize, Range<i64>)> = Vec::new();
-        let mut nr_dropped = 0;
-        for &(mapping, index, pages) in &folios {
-            let bytes = index * PAGE..(index + pages) * PAGE;
-            if !neighbours.add(gathered.len(), mapping, bytes.clone()) {
-                prop_assert!(!gathered.is_empty());
-                nr_dropped += gathered.len();
-                gathered.clear();
-            }
-            gathered.push((mapping, bytes));
-            prop_assert!(gathered.len() <= MOST);
-            for two in gathered.windows(2) {
-                prop_assert_eq!(two[0].0, two[1].0);
-                prop_assert!(two[0].1.end <= two[1].1.start);
-                prop_assert!(two[1].1.start - two[0].1.end <= GAP);
-            }
-        }
-        prop_assert_eq!(nr_dropped + gathered.len(), folios.len());
-    }
-
     #[test]
     fn front_keeps_order(items in prop::collection::vec((any::<u8>(), any::<bool>()), 0..=MOST)) {
         let mut sorted = items.clone();

@@ -5,11 +5,10 @@
 //! A folio of one page whose writeback has ended, in any context, waits in the [`Ring`] of its CPU.
 //! The first folio starts a worker after a delay, so that more folios gather. A ring that is half
 //! or three quarters full starts it immediately. The worker locks the folios in order, and removes
-//! those that are neighbours in a file together ([`Neighbours`]), because a single folio takes two
-//! locks to leave. For a larger folio the locks matter less than the task switch, and the folio
-//! would keep more memory while it waits: a task drops it immediately. If a lock is held or
-//! interrupts are off, as with btrfs, the worker starts immediately. A larger folio that is in use
-//! waits.
+//! successive ones of the same file together, because a single folio takes two locks to leave. For a larger folio the locks matter less than the task switch, and the folio
+//! would keep more memory while it waits: a task drops it immediately. In atomic context,
+//! as with btrfs, the worker starts immediately. A larger folio that is locked or in use waits like
+//! a page.
 //!
 //! A folio may change while it waits. It is dropped only if [`Seen::may_go`] is still true under
 //! the lock of its page cache. Under the same lock a lookup clears dropbehind, and a writer makes a
@@ -71,12 +70,8 @@ pub enum Todo {
 /// these folios, and each start of the worker costs two task switches.
 pub const WAIT_MS: u32 = 50;
 
-/// How many folios are removed together at most.
+/// How many folios of a file are removed together at most.
 pub const MOST: usize = 31;
-
-/// The largest gap between the end of a folio and the next folio: the walk visits the entries in
-/// the gap while it holds the lock.
-pub const GAP: i64 = 16 << 12;
 
 /// An interrupt ends a bio of at most so many pages. For more pages a task switch pays off.
 pub const FEW: u32 = 16;
@@ -195,8 +190,8 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// Puts a folio back for another try, which is not urgent.
     ///
     /// Gives the folio back if it waits here already: the last folio of a log comes here after each
-    /// write. If another worker takes that folio concurrently and puts it back, one of them does
-    /// not find it in the other's ring.
+    /// write. Only this ring is searched: two workers that put the same folio back leave it in
+    /// two rings, which costs a second try.
     pub fn put_back(&self, item: S::Item) -> Result<Todo, S::Item> {
         let first = self.nr_taken.get();
         let is_here = (0..self.waiting().min(self.slots.len()))
@@ -220,29 +215,6 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
         let item = self.slot(nr_taken)?.exchange(None)?;
         self.nr_taken.set(nr_taken.wrapping_add(1));
         Some(item)
-    }
-}
-
-/// Decides which folios are removed together: folios of one page cache, each of which begins at the
-/// end of the previous folio or a little later. C walks from the first to the last.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Neighbours {
-    mapping: usize,
-    end: i64,
-}
-
-impl Neighbours {
-    /// Adds a folio of the page cache `mapping` that has `bytes` of its file. Returns false if the
-    /// folio is no neighbour: the `nr` folios before it must be removed first.
-    #[inline(always)]
-    pub fn add(&mut self, nr: usize, mapping: usize, bytes: Range<i64>) -> bool {
-        let gap = bytes.start.wrapping_sub(self.end);
-        let goes_on = nr < MOST && mapping == self.mapping && (0..=GAP).contains(&gap);
-        *self = Self {
-            mapping,
-            end: bytes.end,
-        };
-        nr == 0 || goes_on
     }
 }
 
