@@ -9,8 +9,10 @@
 //! | submitted | the block layer and the device | none |
 //! | completed | the context that `bio_endio()` runs in | a [`CompletedBio`] |
 //! | queued | a CPU's [`BioTask`] | a link in the [`BioTask`] |
-//! | being ended | the worker of a CPU, or its interrupt | a [`CompletedBio`] again |
+//! | being ended | the worker of a CPU | a [`CompletedBio`] again |
 //! | ended | its `bi_end_io` function | none: [`CompletedBio::end`] took it |
+//!
+//! A bio of few pages skips two of them: `bio_endio()` ends it in C.
 //!
 //! A [`CompletedBio`] that is dropped would never be ended, and its waiter would wait forever. Such
 //! a drop triggers a warning.
@@ -43,7 +45,7 @@ use core::{
 ///
 /// The bio is live and owned by this value. It is in no list, is not ended, and has a function to
 /// end it. Its folios are live until it is ended.
-#[must_use = "somebody waits for the end of the bio"]
+#[must_use = "a bio that is never ended hangs its waiter"]
 pub struct CompletedBio(NonNull<bindings::bio>);
 
 // SAFETY: A bio may be ended in any task, whatever context it was completed in.

@@ -46,7 +46,7 @@ const UNWRITTEN: usize = 1 << bindings::bh_state_bits_BH_Unwritten;
 /// # Invariants
 ///
 /// Instances belong to the ring of a folio whose lock is held by the current context while a
-/// reference to them exists, or are new and known only to that context. (The ring of a locked folio
+/// reference to them exists. (The ring of a locked folio
 /// is neither freed nor relinked: `try_to_free_buffers()` requires the lock.) The size of the block
 /// is a power of two and at least a sector: C makes no other buffers.
 #[repr(transparent)]
@@ -58,7 +58,7 @@ impl BufferHead {
     /// # Safety
     ///
     /// `ptr` must point at a buffer in the ring of a folio whose lock the current context holds for
-    /// the whole of `'a`, or at a new buffer that no other context knows for that long.
+    /// the whole of `'a`.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::buffer_head) -> &'a Self {
         // INVARIANT: The caller promises this.
@@ -235,8 +235,8 @@ impl<'a> BufferRing<'a> {
     /// C counterpart: `offset_in_folio()`.
     #[inline(always)]
     pub fn offset_of(&self, pos: i64) -> usize {
-        // A folio's size is a power of two, and its position in the file a multiple of it. A folio
-        // fits in 32 bits, in which no sum of an offset and a length wraps.
+        // A folio's size is a power of two, and its position in the file a multiple of it. The size
+        // fits in 32 bits, so no sum of an offset and a 32-bit length wraps.
         (pos as u32 & (self.folio_size as u32).wrapping_sub(1)) as usize
     }
 

@@ -191,7 +191,7 @@ impl AddressSpace {
 }
 
 impl PagesGuard<'_> {
-    /// Whether one of the first `looks` dirty folios is dropbehind, or there are more.
+    /// Whether one of the first `looks` dirty folios is dropbehind, or there are as many.
     fn find_dontcache_dirty(&self, looks: usize) -> bool {
         let mut cursor = MaybeUninit::uninit();
         // SAFETY: The page cache is live by its type invariants. C fills the cursor.

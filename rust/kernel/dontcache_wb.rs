@@ -128,8 +128,8 @@ impl BdiWriteback {
         turn(PAGE_SHIFT as u32, self.written_since())
     }
 
-    /// How many pages the device may get now. The error is the number of milliseconds for which the
-    /// device still has enough to do. If the device is idle, its speed is measured from here on.
+    /// How many pages the device may get now. The error is the number of milliseconds after which
+    /// the flusher is to try again. If the device is idle, its speed is measured from here on.
     ///
     /// Context: the wb's flusher.
     pub(crate) fn room(&self) -> Result<i64, u32> {

@@ -4,10 +4,10 @@
 //!
 //! | list | inodes | order |
 //! | --- | --- | --- |
-//! | `b_dontcache` | may have dirty dropbehind folios | newest first; taken from the end |
+//! | `b_dontcache` | may have dirty dropbehind folios | newest first; taken from the tail |
 //! | `b_dirty` | other dirty inodes | last dirtied first |
-//! | `b_io` | queued, written from the end | |
-//! | `b_more_io` | to be requeued | longest wait last |
+//! | `b_io` | queued, written from the tail | |
+//! | `b_more_io` | to be requeued | may have dirty dropbehind folios: last |
 //!
 //! One lock ([`Lists`]) protects all lists. It is released while an inode is written. So no method
 //! hands out a list entry: the methods refer to the *next* inode of `b_dontcache`, and a method
@@ -55,7 +55,8 @@ const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
     | bindings::inode_state_flags_enum_I_DIRTY_DATASYNC
     | bindings::inode_state_flags_enum_I_DIRTY_PAGES;
 
-/// Work of the flusher has taken the inode from its list.
+/// Work of the flusher has taken the inode from its list. Stays set if a round puts the inode back
+/// unwritten, until the next round or other work takes it.
 const QUEUED: u32 = bindings::inode_state_flags_enum_I_SYNC_QUEUED;
 
 /// A list of inodes of a wb.
@@ -239,8 +240,8 @@ pub struct Lists<'a> {
     _not_send: NotThreadSafe,
 }
 
-/// The lists, locked by the flusher. Dropping the value unlocks them. Only the flusher may take
-/// inodes from queues.
+/// The lists, locked by the flusher. Dropping the value unlocks them. Only the flusher queues
+/// inodes. [`promote`] may move a queued one, which stays queued.
 ///
 /// # Invariants
 ///

@@ -56,7 +56,7 @@ pub const REFERENCED: usize = 1 << bindings::pageflags_PG_referenced;
 
 /// A folio of the page cache (`struct folio`).
 ///
-/// Its flags are read one by one and unordered. Without the folio's lock, a flag may have changed
+/// All flags are read in one load, unordered unless noted. Without the folio's lock, a flag may have changed
 /// by the time that the caller uses the answer.
 ///
 /// # Invariants

@@ -16,8 +16,8 @@ use crate::{
 ///
 /// Context: any.
 ///
-/// C counterpart: `in_task() && preemptible()`. With `PREEMPT_RT`, `preemptible()` alone is true in
-/// a softirq, and in a task that holds a spinlock.
+/// C counterpart: `in_task() && preemptible()`. With `PREEMPT_RT`, that is also true in a task that
+/// holds a spinlock, so a task in an RCU section is excluded, too.
 #[inline]
 pub fn is_preemptible() -> bool {
     // SAFETY: May be called in any context.

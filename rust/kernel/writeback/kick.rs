@@ -19,13 +19,13 @@
 //! | bit | set | taken by [`consume`] |
 //! | --- | --- | --- |
 //! | pending | by a writer, or at the end of a round | always |
-//! | left | by a writer of few pages, a round that leaves pages, or a flusher that rests | if due |
+//! | left | by a writer of few pages, a round that leaves pages, or a flusher that rests | if due, or with pending |
 //!
 //! The context that sets the left bit also sets when it is due, and queues the flusher for then.
 //! Only a round that leaves pages changes that time, and only to an earlier one.
 //!
-//! While a round runs, the threshold is infinite, so that no writer requests another one. The end
-//! of the round sets the threshold again ([`ended`]), and begins the next round itself if enough
+//! While a round runs, the threshold is infinite: a writer may request a round after the delay, but
+//! not one at once. The end of the round sets the threshold again ([`ended`]), and begins the next round itself if enough
 //! pages have come meanwhile. The threshold stays infinite if the round could write nothing, or a
 //! slow device has enough: then the flusher comes back by itself.
 
@@ -94,8 +94,7 @@ pub trait Wb {
     /// In how many milliseconds the left pages are due. None if they are due now.
     fn due_in(&self) -> Option<u32>;
 
-    /// Whether the queue (`b_dontcache`) has inodes, which may have dirty dropbehind pages.
-    /// Unordered.
+    /// Whether `b_dontcache` has inodes, which may have dirty dropbehind pages. Unordered.
     fn has_queue(&self) -> bool;
 
     /// The exact sum of the counter of dirty dropbehind pages. May be negative while the counter
@@ -196,7 +195,7 @@ pub fn leave(wb: &impl Wb) -> bool {
 /// that were counted and not found may belong to an inode that a writer has dirtied and not yet put
 /// into a list. There may never be another request for these pages.
 ///
-/// If no page was counted, the round leaves nothing, even if inodes are queued: these inodes had
+/// If no page was counted, the round leaves nothing, even if `b_dontcache` has inodes: these had
 /// dirty dropbehind pages before, and now have only other dirty pages. A writer whose page is not
 /// yet in the sum requests a round afterwards.
 pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {

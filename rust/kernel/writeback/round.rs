@@ -2,16 +2,19 @@
 
 //! The flusher's round: it writes dirty dropbehind pages after a kick.
 //!
-//! A wb keeps the inodes that have dirty dropbehind pages in a separate queue (`b_dontcache`). New
-//! inodes go to its end, a round takes inodes from its front. So an inode that is dirtied all the
-//! time does not block another inode. A round
+//! A wb keeps the inodes that may have dirty dropbehind folios in a separate list (`b_dontcache`).
+//! New inodes go to its head, a round takes inodes from its tail. So an inode that is dirtied all
+//! the time does not block another inode. A round
 //!
-//! - costs what it writes: it looks only at inodes of the queue, and at few pages of each;
+//! - costs what it writes: it looks only at inodes that may have such folios, and at few dirty
+//!   folios of each;
 //! - writes in portions, and ends after one portion if a work item is queued;
 //! - ends after a [`turn`] if there are other inodes to be written;
-//! - gives a slow device no more than the device writes in [`QUEUED_MS`] ([`Device::room`]);
-//! - skips what other work has queued. Beside work for `sync()` it also skips the inodes of the
-//!   sync: the sync would miss an inode whose dirtied time changes before the sync reaches it;
+//! - gives a slow device small portions, and the next one when the last one is almost written
+//!   ([`Device::room`]);
+//! - first takes the inodes that interrupted work has queued, if they may have such folios. Within
+//!   work for `sync()` it skips all inodes that are queued, and those that the sync is to write: the
+//!   sync would miss an inode whose dirtied time changes before the sync reaches it;
 //! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
 //!
 //! After the delay, the flusher retries the pages that a round leaves. After a turn, the next round
@@ -29,12 +32,12 @@ pub const fn portion(page_shift: u32) -> i64 {
 /// is held for less than 100,000 instructions (measured by `make micro`).
 pub const INODES: usize = 16;
 
-/// Dirty folios of an inode that are searched for a dropbehind folio. An inode with more dirty
+/// Dirty folios of an inode that are searched for a dropbehind folio. An inode with as many dirty
 /// folios is assumed to have one.
 pub const LOOKS: usize = 24;
 
-/// How often a round writes all inodes of the queue to the end of their files, if the queue has no
-/// more than [`INODES`] inodes. C writes from a place in the file to its end, and begins at the
+/// How often a round writes all inodes of the list to the end of their files, if the list has fewer
+/// than [`INODES`] inodes. C writes from a place in the file to its end, and begins at the
 /// front of the file the next time. Pages that are dirty after that are new, or cannot be written.
 pub const PASSES: usize = 2;
 
@@ -85,9 +88,9 @@ pub fn turn(page_shift: u32, written: i64) -> i64 {
     written.max((16 << 20) >> page_shift)
 }
 
-/// How much the flusher keeps in flight on a slow device, in milliseconds of the device's time.
-/// This is short, because pages in memory may still get neighbours, and pages in the queue of a
-/// device do not.
+/// A slow device gets another portion when it has less than this in flight, in milliseconds of the
+/// device's time. The portion is as large, so up to twice as much is in flight. This is short,
+/// because pages in memory may still get neighbours, and pages in the queue of a device do not.
 pub const QUEUED_MS: i64 = 40;
 
 /// A device with so much or less in flight is about to be idle, in KiB.
@@ -113,8 +116,9 @@ impl Device {
         self.under_way <= IDLE
     }
 
-    /// How much the device may get, in KiB, if it is slow. None if it may get a whole portion. The
-    /// error is the number of milliseconds for which the device still has enough to do.
+    /// How much the device may get at a time, in KiB, if it is known to be slow. None if it may get
+    /// a whole portion. The error is the number of milliseconds after which the flusher is to try
+    /// again, at most 50.
     pub fn room(self) -> Result<Option<i64>, u32> {
         let fast = self.elapsed_ms.saturating_mul(FAST);
         // While the flusher occupies the only CPU, no completion is counted.
@@ -139,7 +143,7 @@ pub trait Lists {
     fn park(&mut self);
 
     /// Returns whether this round writes the next inode: no sync beside the round writes it, and it
-    /// has a dirty dropbehind folio or more than `looks` dirty folios. None if the queue is empty.
+    /// has a dirty dropbehind folio or at least `looks` dirty folios. None if there is no inode.
     fn next_is_ours(&mut self, looks: usize) -> Option<bool>;
 
     /// Queues the next inode for [`Self::write`], behind inodes queued before.
@@ -147,16 +151,16 @@ pub trait Lists {
 
     /// Leaves the next inode to the next work item: a sync has to write it, or it has only other
     /// dirty data, which is written early rather than late. Beside a sync that does not have to
-    /// write it, such an inode goes to the end of the queue.
+    /// write it, such an inode goes to the head of the list, behind all others.
     fn leave_next(&mut self);
 
     /// Writes `pages` pages of the queued inodes, and no more than `portion` pages of an inode at a
     /// time. C may exceed the number, to finish the part of an inode that it has begun. The lists
-    /// are unlocked meanwhile. An inode that is still dirty afterwards is at the end of the list to
+    /// are unlocked meanwhile. An inode that is still dirty afterwards is at the head of the list to
     /// which it belongs.
     fn write(&mut self, pages: i64, portion: i64) -> Written;
 
-    /// Puts queued inodes that were not reached back to the front, in their order.
+    /// Puts queued inodes that were not reached back to the tail of the list, in their order.
     fn unqueue(&mut self);
 }
 
