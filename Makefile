@@ -4,7 +4,7 @@
 # tools/enter makes when it is missing.
 
 .DEFAULT_GOAL := help
-# --only */nfs is for the benchmark, whatever files there are.
+# -f: the shell must not expand a pattern in ARGS, such as --only */nfs.
 .SHELLFLAGS := -fc
 
 # Only what stands on make's command line counts: an environment variable of the same name is somebody

@@ -10,7 +10,7 @@ from .errors import Parser, run_main
 
 TARGETS = {
     "run": ("bench.short", "compare the two cores and write build/report/"),
-    "bench": ("bench.full", "run every scenario until the intervals are narrow"),
+    "bench": ("bench.full", "run every load on both cores, in pairs of boots"),
     "bench-target": ("bench.hardware", "the same on this machine's own kernel and drive"),
     "compare": ("bench.compare", "show two results side by side"),
     "test": ("check.stages", "run all tests"),

@@ -108,6 +108,6 @@ def only_one(name: str) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"{name}: another run is at it in this folder; waiting", file=sys.stderr, flush=True)
+            print(f"{name}: another command uses this build folder; waiting for it", file=sys.stderr, flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

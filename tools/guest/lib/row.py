@@ -59,7 +59,8 @@ def main(row: Callable[[], Verdict], breaks_c: bool = False, stacks: bool = Fals
     """Runs the row, again if it had no luck, and tells what came of it.
 
     With stacks the row gets the kernel that has drivers for them. With whole it is no part of make test: it
-    compares times, and a busy host would break it. A row that is known to break C has to, if it takes its time: or it would prove nothing of Rust.
+    compares times, and a busy host would break it. With breaks_c a long run in which C keeps the promise counts as not
+    tried, because the row would prove nothing about Rust then.
     """
     for attempt in range(ATTEMPTS):
         try:

@@ -58,11 +58,8 @@ def combinations(names: Mapping[str, int]) -> Iterator[frozenset[str]]:
         yield from map(frozenset, itertools.combinations(names, count))
 
 
-def documented(kind: str, interface: str, flags: frozenset[str], waits: bool) -> set[int]:
-    """What may become of a write with these flags on such a target: an error or TAKEN, of which there may be several.
-
-    What must not wait is refused where something else `waits`, as for the time of the file to be noted.
-    """
+def documented(kind: str, interface: str, flags: frozenset[str]) -> set[int]:
+    """What may become of a write with these flags on such a target: an error or TAKEN, of which there may be several."""
     direct, nowait, appends = "O_DIRECT" in flags, "NOWAIT" in flags, bool(flags & {"O_APPEND", "APPEND"})
     if kind == "nfs" and flags >= {"O_DIRECT", "O_APPEND"}:
         return {errno.EINVAL}  # is not opened: no append is atomic there
@@ -79,7 +76,7 @@ def documented(kind: str, interface: str, flags: frozenset[str], waits: bool) ->
         return {errno.EAGAIN if interface == "io_uring" else errno.EOPNOTSUPP}
     if kind == "ext4" and appends:
         return {errno.EAGAIN}  # waits for the drive
-    if kind == "ext4" or waits or appends:
+    if kind == "ext4" or appends:
         return {TAKEN, errno.EAGAIN}  # waits where ext4 has a time to note, and there have to be blocks
     if not direct:
         return {TAKEN, errno.EAGAIN}  # waits where the page of the write before is being written or dropped
@@ -87,7 +84,7 @@ def documented(kind: str, interface: str, flags: frozenset[str], waits: bool) ->
 
 
 def write_each_way(
-    fd: int, kind: str, always: frozenset[str] = frozenset(), never: frozenset[str] = frozenset(), waits: bool = False
+    fd: int, kind: str, always: frozenset[str] = frozenset(), never: frozenset[str] = frozenset()
 ) -> Outcome:
     """A page in each way whose flags have all of these and none of those; what was written is read back."""
     outcome = Outcome()
@@ -109,7 +106,7 @@ def write_each_way(
         except OSError as failure:
             error = failure.errno or errno.EIO
         outcome.told[interface][error] += 1
-        may = documented(kind, interface, flags, waits)
+        may = documented(kind, interface, flags)
         if error not in may:
             outcome.wrong.append(f"{name} is {_word(error)}, not {' or '.join(map(_word, sorted(may)))}")
         elif not error and (took != PAGE or os.pread(fd, PAGE, at) != page[:]):

@@ -8,16 +8,15 @@ because each run took them within its pairs.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ..errors import Failure, Parser
+from ..tables import console
 from . import report, stats, summary, table
 from .catalogue import COMPARED
 from .contenders import title
@@ -94,7 +93,7 @@ def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
 
 
 def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """What is not alike in the two setups."""
+    """What differs in the two setups."""
     return [
         f"{name.replace('_', ' ')}: {a['setup'].get(name)} in A, {b['setup'].get(name)} in B"
         for name in MATTERS
@@ -104,7 +103,6 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
 
 def show(found: Sequence[Sequence[str]]) -> None:
     """Print the rows on stdout."""
-    console = Console(width=None if sys.stdout.isatty() else table.WIDTH, highlight=False)
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for name in ("scenario", "place", "mode", "figure", "core", "A", "B", ""):
         shown.add_column(name, justify="right" if name in ("A", "B") else "left", overflow="fold")
@@ -113,19 +111,18 @@ def show(found: Sequence[Sequence[str]]) -> None:
         names = ["" if list(row[: index + 1]) == last[: index + 1] else row[index] for index in range(4)]
         last = list(row[:4])
         shown.add_row(*names, *row[4:])
-    console.print(shown)
+    console().print(shown)
 
 
 def main(arguments: list[str]) -> int:
     """Print the two results beside each other."""
     parser = Parser(prog="compare", description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="two folders with a results.json")
-    parser.add_argument("--figures", default=",".join(CHOSEN), help="which figures (default: %(default)s)")
     options = parser.parse_args(arguments)
     if len(options.folders) != 2:
         raise Failure("make compare needs two results; give them as make compare A=build/bench B=build/report", 2)
     a, b = (load(folder) for folder in options.folders)
-    found = rows(a, b, options.figures.split(","))
+    found = rows(a, b, CHOSEN)
     if not found:
         raise Failure("the two results have no load, variant and figure in common", 2)
     show(found)
@@ -133,6 +130,6 @@ def main(arguments: list[str]) -> int:
         setup = document["setup"]
         print(f"{name}: {folder}, {setup['date']}, revision {', '.join(setup['revisions'])}, {table.many('pair', setup['pairs'])}")
     for line in differences(a, b):
-        print(f"not alike: {line}")
+        print(f"the setups differ: {line}")
     print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
     return 0

@@ -216,8 +216,13 @@ def finish(bench: Bench, folder: Path, fio: str, command: str, begin: float) -> 
     groups, beside = summary.summarize(measurements, summary.FULL), summary.beside(measurements)
     tables = tables_of(groups, beside)
     told = report.Report(setup, known, measurements, groups, beside, tables, bench.notes(known), bench.vm.words)
+    return tell(told, folder, begin, bench.problems)
+
+
+def tell(told: report.Report, folder: Path, begin: float, problems: Sequence[str]) -> int:
+    """Print the report and write it. Partial results are no success."""
     report.show(told)
     report.write(folder, told)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
-    print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
-    return 1 if bench.problems else 0
+    print(f"{time.monotonic() - begin:.0f} s, {told.setup['accelerator']}; the report is {place}")
+    return 1 if problems else 0

@@ -23,13 +23,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .. import paths, steps
+from .. import steps
 from ..errors import Failure, Parser, check_flags
 from ..progress import Bar
 from ..vm import images, machine
 from . import boots, catalogue, contenders, jobs, journal, report, results, summary, table, target
 from .drives import Drive
-from .full import check_pairs, tables_of
+from .full import check_pairs, tables_of, tell
 from .target import Target
 
 FACTOR = 4
@@ -269,7 +269,7 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
                 raise
         errors.seek(0)
         said = errors.read().decode(errors="replace").strip().splitlines()
-    return process.returncode, bytes(output), said[-1] if said else "it said nothing"
+    return process.returncode, bytes(output), said[-1] if said else "the driver printed nothing"
 
 
 def announce(bench: Hardware, rate: float) -> None:
@@ -343,8 +343,4 @@ def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], be
     groups = summary.summarize(shown, summary.FULL)
     beside = summary.beside(bench.ordered())
     told = report.Report(setup, known, shown, groups, beside, tables_of(groups, beside), bench.notes(), Words())
-    report.show(told)
-    report.write(folder, told)
-    place = os.path.relpath(folder / "index.html", paths.PROJECT)
-    print(f"{time.monotonic() - begin:.0f} s, {setup['accelerator']}; the report is {place}")
-    return 1 if bench.problems else 0
+    return tell(told, folder, begin, bench.problems)

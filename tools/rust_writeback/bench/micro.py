@@ -81,7 +81,6 @@ X86_DEARER = {
     "bio_alone": 1.24,
     "bio_of_32": 1.78,
     "drop_4k_alone": 1.47,
-    "drop_64k_alone": 1.02,
 }
 """Operations in which Rust does more than C, and by how much it may be dearer for that.
 
@@ -91,9 +90,7 @@ X86_DEARER = {
 - The first bio queues an unbound worker. The worker turns the list of bios around, in five instructions for each, because
   the list has no lock; to queue another bio costs four instructions less than with C.
 - A page of 4 KiB that is alone has a timer and a run of the worker to itself. This happens at most every 50 ms on a CPU: pages
-  that come closer together share both, and cost less than with C (drop_4k_of_8).
-- What a folio of 64 KiB costs that is alone in its bio depends on the order in which memory was freed before: 2977 to
-  3096 instructions with C, from image to image."""
+  that come closer together share both, and cost less than with C (drop_4k_of_8)."""
 
 ARM64_DEARER = X86_DEARER | {
     "kick_set": 1.05,

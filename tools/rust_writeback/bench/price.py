@@ -65,12 +65,10 @@ LIMIT = 1.002
 DEARER = {
     "xfs/new/1m/fits": 1.02,
     "xfs/disk/1m/fits": 1.01,
-    "device/disk/64k/fits": 1.01,
     "device/disk/1m/fits": 1.02,
     "xfs/new/64k/larger": 1.05,
     "xfs/new/1m/larger": 1.02,
     "xfs/disk/1m/larger": 1.01,
-    "device/disk/64k/larger": 1.01,
 }
 """Rows in which a DONTCACHE write costs more with Rust than with C, and by how much it may: of a write of 1 MiB little
 remains but its copies. C writes all that it has counted at once. Rust writes portions of 4 MiB, and each looks up the folios

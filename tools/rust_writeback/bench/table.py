@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console
 from rich.table import Table as RichTable
 
+from .. import tables
 from .catalogue import SCALE
 from .contenders import KERNEL, title
 from .summary import Cell, Group, Metric, SHORT
-
-WIDTH = 160
-"""Columns of the table where there is no terminal to ask."""
 
 LEGEND = (
     "to durable: 10^6 bytes a second, from the load's first request until all that it wrote is on the drive (for reads,"
@@ -138,7 +134,6 @@ def is_ratio(row: Sequence[str], names: int) -> bool:
 
 def show(table: Table) -> None:
     """Print a table on stdout."""
-    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     count = len(table.names())
     for index, name in enumerate(table.header()):
@@ -154,13 +149,9 @@ def show(table: Table) -> None:
         # The interval goes below the ratio: a terminal is narrow.
         cells = [cell.replace(" (", "\n(") for cell in row[count:]]
         shown.add_row(*about, row[count - 1], *cells, style="bold" if is_ratio(row, count) else None)
-    console.print(shown)
+    tables.console().print(shown)
 
 
 def markdown(table: Table) -> str:
     """The same table for a README."""
-    names = len(table.names())
-    lines = ["| " + " | ".join(table.header()) + " |"]
-    lines.append("| " + " | ".join(["---"] * names + ["---:"] * (len(table.header()) - names)) + " |")
-    lines += ["| " + " | ".join(row) + " |" for row in table.rows()]
-    return "\n".join(lines) + "\n"
+    return tables.markdown(table.header(), table.rows(), len(table.names())) + "\n"

@@ -11,14 +11,11 @@ from __future__ import annotations
 import fnmatch
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from .. import paths
 from ..build import kernel
@@ -27,6 +24,7 @@ from ..check.lines import fingerprint
 from ..errors import Failure
 from ..progress import Bar
 from ..steps import only_one, write_whole
+from ..tables import console
 from ..vm import emulated, images, machine
 from ..vm.options import CORES
 from . import boots, price, transfers_page
@@ -285,6 +283,6 @@ def main(cpus: int) -> int:
                 setup[f"qemu_command_{core}"] = result.qemu_command
     document = {"format": 1, "unit": "transfers of cache lines per write", "setup": setup, "cores": cores}
     write_whole(transfers_page.result(cpus), json.dumps(document, indent=1) + "\n")
-    transfers_page.show(document, Console(width=None if sys.stdout.isatty() else 160, highlight=False))
+    transfers_page.show(document, console())
     transfers_page.write()
     return 0

@@ -2,7 +2,7 @@
 """Checks that misuse of the abstractions does not compile, for the intended reason.
 
 Each file below kunit/compile_fail names the error code that rustc has to give, or `none` for the control, which
-must compile. Without the control, a broken command line would pass for seven refused programs. The command line
+must compile. Without the control, a broken command line would pass for a refusal of every misuse. The command line
 is the one with which the kernel's build compiled fs/dontcache.rs.
 """
 

@@ -123,7 +123,7 @@ def rows_of(variant: Variant, patterns: Sequence[str] = ()) -> list[Row]:
 def judge(output: str, status: int) -> tuple[str, str]:
     """The verdict of a row that has ended, by itself or because its time was over, and its figures."""
     lines = output.split("\n")
-    last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    last = next((line for line in reversed(lines) if line.strip()), "the row printed nothing")
     if status in in_turn.TIMED_OUT:
         return HANG, f"not done in time; its last words: {last}"
     try:

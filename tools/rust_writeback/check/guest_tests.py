@@ -96,7 +96,7 @@ def parse(name: str, output: str, status: int, quiet: bool = False) -> Counts:
     if counts.failed:
         counts.problems.append(f"{name}: {counts.failed} cases failed: {' '.join(counts.cases)}")
     if not told.total():
-        counts.fail(f"{name}: told no test")
+        counts.fail(f"{name}: reported no test")
     elif told.errors:
         counts.fail(f"{name}: {told.errors} errors in its KTAP")
     elif status and not counts.failed:
@@ -154,7 +154,7 @@ def proof(variant: Variant) -> Counts:
     if variant.report in told:
         counts.passed += 1
     else:
-        counts.fail(f"{variant.name} did not report {variant.crash}: {told or 'not a word'}")
+        counts.fail(f"{variant.name} did not report {variant.crash}: {told or 'no report on the console'}")
     return counts
 
 

@@ -16,11 +16,12 @@ from .conformance import Row
 from .mutants import Mutant
 
 PAGE = conformance.ROWS / "README.md"
+HEADER = ("row", "what it tries", "broken by C, or by a core that breaks this rule")
 
 
 def shown_by(row: Row, listed: Iterable[Mutant]) -> str:
     """What has been seen to break a row."""
-    found = [f"a core that breaks this rule: {mutant.rule}" for mutant in listed if row.name in mutant.rows]
+    found = [mutant.rule for mutant in listed if row.name in mutant.rows]
     return "; ".join((["C"] if row.breaks_c else []) + found)
 
 
@@ -29,7 +30,7 @@ def page(rows: Sequence[Row], listed: Sequence[Mutant], head: str) -> str:
     parts = [head]
     for promise in dict.fromkeys(row.promise for row in rows):
         cells = [[f"`{row.name}`", row.tried, shown_by(row, listed)] for row in rows if row.promise == promise]
-        parts.append(f"## {promise[0].upper()}{promise[1:]}\n\n{markdown(('row', 'what it tries', 'what breaks it'), cells, 3)}")
+        parts.append(f"## {promise[0].upper()}{promise[1:]}\n\n{markdown(HEADER, cells, 3)}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -224,7 +224,7 @@ def main(arguments: list[str]) -> int:
             raise Failure("SANITIZE and RT need different kernels; omit one of them", 2)
         variant = sanitizer(known.sanitize or "rt")
         stages = real_time(variant) if variant.name == "rt" else sanitized(variant)
-        print("== what runs in a guest alone: nothing else depends on the sanitizer's kernel", flush=True)
+        print("== only the tests that use this kernel", flush=True)
     total = Counts()
     results: dict[str, Counts] = {}
     for name, stage in stages:

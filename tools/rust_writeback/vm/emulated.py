@@ -270,7 +270,7 @@ def _judge(options: VmOptions, story: machine.Story, text: str, log: Path, limit
         fail("panic", "the guest panicked without a word")
     if story.returncode:
         fail("qemu", f"QEMU failed: {qemu.last_words(story.qemu_stderr, story.returncode)}")
-    fail("qemu", "the guest went off before the command's status came")
+    fail("qemu", "the guest shut down before it reported the command's status")
 
 
 @contextlib.contextmanager

@@ -142,7 +142,7 @@ def run(
     """
     options.check()
     if not NATIVE.image.exists():
-        raise Failure(f"{NATIVE.image.relative_to(paths.PROJECT)} is missing; make it first")
+        raise Failure(f"{NATIVE.image.relative_to(paths.PROJECT)} is missing; run: make bench NATIVE=1")
     images.ensure_programs()
     collected = {"stdout": bytearray(), "stderr": bytearray()}
     sinks = {"stdout": stdout or collected["stdout"].extend, "stderr": stderr or collected["stderr"].extend}
@@ -170,7 +170,7 @@ def judge(options: Options, story: machine.Story, log: Path) -> None:
 
     if story.refused:
         has = "has no writeback core" if story.core == "none" else f"runs the {story.core} core"
-        raise Failure(f"the native kernel {has}, not the {options.core} core that was asked for; build it anew")
+        raise Failure(f"the native kernel {has}, not the {options.core} core that was asked for; run: make bench NATIVE=1")
     found = console.classify(story.qemu_stderr)
     if found:
         verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
