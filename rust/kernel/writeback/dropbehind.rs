@@ -5,10 +5,10 @@
 //! A folio of one page whose writeback has ended, in any context, waits in the [`Ring`] of its CPU.
 //! The first folio starts a worker after a delay, so that more folios gather. A ring that is half
 //! or three quarters full starts it immediately. The worker locks the folios in order, and removes
-//! successive ones of the same file together, because a single folio takes two locks to leave. For a larger folio the locks matter less than the task switch, and the folio
-//! would keep more memory while it waits: a task drops it immediately. In atomic context,
-//! as with btrfs, the worker starts immediately. A larger folio that is locked or in use waits like
-//! a page.
+//! successive ones of the same file together, because a single folio takes two locks to leave. For
+//! a larger folio the locks matter less than the task switch, and the folio would keep more memory
+//! while it waits: a task drops it immediately. In atomic context, as with btrfs, the worker starts
+//! immediately. A larger folio that is locked or in use waits like a page.
 //!
 //! A folio may change while it waits. It is dropped only if [`Seen::may_go`] is still true under
 //! the lock of its page cache. Under the same lock a lookup clears dropbehind, and a writer makes a

@@ -74,8 +74,8 @@ DEARER = {
 remains but its copies. C writes all that it has counted at once. Rust writes portions of 4 MiB, and each looks up the folios
 behind it again, and sends its requests to the drive. A new file on xfs had 1.007 to 1.016 in several runs, and a block device
 1.004 to 1.011. With portions of 8 MiB the file had 0.998, but a sync would wait for twice as much. Of 64 KiB on xfs in little
-memory the two cores free folios in another order, which costs the buddy allocator up to 4 %; without the 4 KiB writes before
-it in the same guest the row is 1.000."""
+memory the two cores free folios in another order. That costs the buddy allocator up to 4 %, and what is not judged, reclaim
+for folios of 64 KiB, another 8 %; without the 4 KiB writes before it in the same guest the row is 1.000."""
 SWITCHED = {f"device/{load}/4k/{memory}/buffered": 1.003 for load in ("disk", "random") for memory in (FITS, LARGER)}
 """The switch between the cores is inside the two C functions of the walk, and these save registers before it, for C's code
 alone. That costs a write 30 instructions with Rust, 0.3 % of these cells. Without the switch, which a kernel with one core
