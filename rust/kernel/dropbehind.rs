@@ -544,10 +544,10 @@ impl DropBatch {
             drop(guard);
             return try_again(waiting);
         }
-        if self.nr == MOST || self.mapping != mapping.as_raw() {
+        if self.nr == MOST || self.nr > 0 && self.mapping != mapping.as_raw() {
             self.drop_all();
-            self.mapping = mapping.as_raw();
         }
+        self.mapping = mapping.as_raw();
         // There is room for `MOST` folios.
         if let (Some(held), Some(word)) = (self.held.get_mut(self.nr), self.words.get_mut(self.nr))
         {
