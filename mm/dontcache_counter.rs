@@ -95,8 +95,8 @@ pub unsafe extern "C" fn dropbehind_claim(
 ///
 /// `folio` must point at a folio that the caller has locked, in the page cache of an inode or in
 /// none. The caller must hold neither the lock of that page cache nor a section of the inode's wb.
-/// The folio must not be in the page cache of a block device, or of a file whose data the file system
-/// journals: their folios are made dirty without their lock.
+/// The folio must not be in the page cache of a block device, or of a file whose data the file
+/// system journals: their folios are made dirty without their lock.
 #[export]
 pub unsafe extern "C" fn dropbehind_mark(folio: *mut bindings::folio) -> bool {
     // SAFETY: The caller promises the lock.

@@ -523,8 +523,8 @@ impl DropBatch {
         }
     }
 
-    /// Adds a folio. If the batch is full or of another page cache, its folios are dropped first. If
-    /// the folio is locked, or a write to it is likely, it is tried again later.
+    /// Adds a folio. If the batch is full or of another page cache, its folios are dropped first.
+    /// If the folio is locked, or a write to it is likely, it is tried again later.
     ///
     /// Context: a task with interrupts on.
     #[inline(always)]

@@ -56,8 +56,8 @@ pub const REFERENCED: usize = 1 << bindings::pageflags_PG_referenced;
 
 /// A folio of the page cache (`struct folio`).
 ///
-/// All flags are read in one load, unordered unless noted. Without the folio's lock, a flag may have changed
-/// by the time that the caller uses the answer.
+/// All flags are read in one load, unordered unless noted. Without the folio's lock, a flag may
+/// have changed by the time that the caller uses the answer.
 ///
 /// # Invariants
 ///

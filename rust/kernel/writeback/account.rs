@@ -22,9 +22,9 @@
 //! | its inode gets another wb | `inode_do_switch_wbs()` | - old, + new | that lock, no section |
 //! | it moves in memory, or is split | `__folio_migrate_mapping()` | none | that lock, alone |
 //!
-//! A wb section is the code between `unlocked_inode_to_wb_begin()` and `unlocked_inode_to_wb_end()`.
-//! "No section": all sections that began before have ended. "Alone": no other context has a
-//! reference on the folio.
+//! A wb section is the code between `unlocked_inode_to_wb_begin()` and
+//! `unlocked_inode_to_wb_end()`. "No section": all sections that began before have ended. "Alone":
+//! no other context has a reference on the folio.
 //!
 //! C sets the dirty flag first and accounts the folio later, under the lock. A dropbehind folio is
 //! made dirty under that lock, too: otherwise a lookup or a switch in between could not know

@@ -137,8 +137,8 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
         self.slots.len().saturating_sub(self.waiting()) >= nr
     }
 
-    /// Whether there is room for the `nr` folios of a bio that is about to end. Two contexts that an
-    /// interrupt has interrupted may have been told so, and their folios are still to come.
+    /// Whether there is room for the `nr` folios of a bio that is about to end. Two contexts that
+    /// an interrupt has interrupted may have been told so, and their folios are still to come.
     #[inline(always)]
     pub fn has_room_for_bio(&self, nr: usize) -> bool {
         self.has_room(nr + (2 * FEW as usize).min(self.slots.len() / 4))

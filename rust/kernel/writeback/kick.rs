@@ -19,15 +19,15 @@
 //! | bit | set | taken by [`consume`] |
 //! | --- | --- | --- |
 //! | pending | by a writer, or at the end of a round | always |
-//! | left | by a writer of few pages, a round that leaves pages, or a flusher that rests | if due, or with pending |
+//! | left | by a writer of few pages, a round, or a flusher that rests | if due, or with pending |
 //!
 //! The context that sets the left bit also sets when it is due, and queues the flusher for then.
 //! Only a round that leaves pages changes that time, and only to an earlier one.
 //!
 //! While a round runs, the threshold is infinite: a writer may request a round after the delay, but
-//! not one at once. The end of the round sets the threshold again ([`ended`]), and begins the next round itself if enough
-//! pages have come meanwhile. The threshold stays infinite if the round could write nothing, or a
-//! slow device has enough: then the flusher comes back by itself.
+//! not one at once. The end of the round sets the threshold again ([`ended`]), and begins the next
+//! round itself if enough pages have come meanwhile. The threshold stays infinite if the round
+//! could write nothing, or a slow device has enough: then the flusher comes back by itself.
 
 use super::round::Ended;
 

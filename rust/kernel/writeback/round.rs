@@ -13,8 +13,8 @@
 //! - gives a slow device small portions, and the next one when the last one is almost written
 //!   ([`Device::room`]);
 //! - first takes the inodes that interrupted work has queued, if they may have such folios. Within
-//!   work for `sync()` it skips all inodes that are queued, and those that the sync is to write: the
-//!   sync would miss an inode whose dirtied time changes before the sync reaches it;
+//!   work for `sync()` it skips all inodes that are queued, and those that the sync is to write:
+//!   the sync would miss an inode whose dirtied time changes before the sync reaches it;
 //! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
 //!
 //! After the delay, the flusher retries the pages that a round leaves. After a turn, the next round
@@ -156,8 +156,8 @@ pub trait Lists {
 
     /// Writes `pages` pages of the queued inodes, and no more than `portion` pages of an inode at a
     /// time. C may exceed the number, to finish the part of an inode that it has begun. The lists
-    /// are unlocked meanwhile. An inode that is still dirty afterwards is at the head of the list to
-    /// which it belongs.
+    /// are unlocked meanwhile. An inode that is still dirty afterwards is at the head of the list
+    /// to which it belongs.
     fn write(&mut self, pages: i64, portion: i64) -> Written;
 
     /// Puts queued inodes that were not reached back to the tail of the list, in their order.

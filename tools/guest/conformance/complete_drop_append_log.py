@@ -80,4 +80,4 @@ def append_log() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(append_log)
+    main(append_log, breaks_c=True)

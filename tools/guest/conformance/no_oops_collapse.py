@@ -46,4 +46,4 @@ def collapse() -> Verdict:
 
 
 if __name__ == "__main__":
-    main(collapse)
+    main(collapse, breaks_c=True)
