@@ -12,7 +12,7 @@
 //! | being ended | the worker of a CPU | a [`CompletedBio`] again |
 //! | ended | its `bi_end_io` function | none: [`CompletedBio::end`] took it |
 //!
-//! A bio of few pages skips two of them: `bio_endio()` ends it in C.
+//! A bio of few pages is not queued: `bio_endio()` ends it in C.
 //!
 //! A [`CompletedBio`] that is dropped would never be ended, and its waiter would wait forever. Such
 //! a drop triggers a warning.

@@ -353,8 +353,8 @@ impl Lists<'_> {
         unsafe { bindings::list_move_tail(link.0, self.wb.head(list)) };
     }
 
-    /// Queues an inode in a list: at the end if it may have dirty dropbehind folios, else in front.
-    /// Of queued inodes, a round looks at the last one.
+    /// Queues an inode in a list: at the tail if it may have dirty dropbehind folios, else at the
+    /// head. Of queued inodes, a round looks at the last one.
     fn queue(&self, link: Link, list: List) {
         self.mark_queued(link);
         if mapping_of(link.inode()).may_have_dontcache_dirty() {

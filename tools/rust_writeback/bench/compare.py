@@ -49,13 +49,13 @@ def figures(document: dict[str, Any]) -> dict[Key, dict[str, Any]]:
     return {(group["scenario"], group["place"], group["mode"]): group["figures"] for group in groups}
 
 
-def rows(a: dict[str, Any], b: dict[str, Any], chosen: Sequence[str]) -> list[list[str]]:
+def rows(a: dict[str, Any], b: dict[str, Any]) -> list[list[str]]:
     """A row for each variant and each ratio of what both results have."""
     cores = [name for name in a["setup"]["variants"] if name in b["setup"]["variants"]]
     of_a, of_b = figures(a), figures(b)
     result = []
     for key in of_a:
-        for metric in chosen:
+        for metric in CHOSEN:
             one, two = of_a[key].get(metric), of_b.get(key, {}).get(metric)
             if not one or not two:
                 continue
@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> int:
     if len(options.folders) != 2:
         raise Failure("make compare needs two results; give them as make compare A=build/bench B=build/report", 2)
     a, b = (load(folder) for folder in options.folders)
-    found = rows(a, b, CHOSEN)
+    found = rows(a, b)
     if not found:
         raise Failure("the two results have no load, variant and figure in common", 2)
     show(found)
