@@ -133,6 +133,11 @@ def test_the_mean_of_guests() -> None:
     assert (mean.total, mean.totals, mean.functions) == (300, (100, 200, 600), {"f": 300})
 
 
+def test_pages_that_stay_in_one_guest_stay() -> None:
+    some, none = (dataclasses.replace(measured(DONTCACHE, 100), stays=stays) for stays in (True, False))
+    assert none.with_guest(some).stays and some.with_guest(none).stays and not none.with_guest(none).stays
+
+
 def committed(cell: price.Cell, instructions: int) -> dict[str, Any]:
     return {"cells": {cell.name: {"rust": {"instructions": instructions}}}}
 

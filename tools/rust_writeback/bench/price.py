@@ -225,7 +225,7 @@ class Measured:
     cell: Cell
     functions: Functions
     stays: bool
-    """Whether the pages that were written are cached in the end."""
+    """Whether the pages that were written are cached in the end, in any guest."""
     totals: tuple[int, ...]
     """Instructions for each MiB that was written, by guest."""
     judged: tuple[int, ...]
@@ -248,7 +248,13 @@ class Measured:
             name: round(share * self.functions.get(name, 0) + (1 - share) * other.functions.get(name, 0))
             for name in names
         }
-        return replace(self, functions=mean, totals=self.totals + other.totals, judged=self.judged + other.judged)
+        return replace(
+            self,
+            functions=mean,
+            stays=self.stays or other.stays,
+            totals=self.totals + other.totals,
+            judged=self.judged + other.judged,
+        )
 
 
 Results = dict[str, dict[str, Measured]]
