@@ -21,9 +21,12 @@ use crate::{
         to_ms,
         until, //
     },
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        barrier, //
     },
     time::{
         msecs_to_jiffies,
@@ -206,6 +209,8 @@ impl kick::Wb for BdiWriteback {
     }
 
     fn due_in(&self) -> Option<u32> {
+        // Pairs with the barrier in `test_and_set()`.
+        barrier::smp_mb(barrier::Read);
         until(self.due().load(Relaxed))
     }
 

@@ -13,7 +13,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{ask, consume, ended, rest, Bit, Wb};
+use writeback::kick::{ask, consume, ended, is_asked_for, rest, Bit, Wb, DELAY_MS};
 use writeback::round::{portion, round, Flusher, Lists, Purpose, Written};
 
 const WRITERS: usize = 2;
@@ -28,6 +28,8 @@ enum Mutant {
     NoBarrier,
     /// A context that finds the left bit set executes no barrier.
     NoBarrierIfNoted,
+    /// The flusher does not order its look at the left bit before its look at the time.
+    NoBarrierBeforeTime,
     /// A flusher that finds no inode rests, even if pages are counted.
     RestsWithoutInodes,
     /// A writer does not list its inode.
@@ -54,8 +56,12 @@ struct Model {
     mutant: Mutant,
     /// Writers request a round after the delay, and do not kick.
     asks: bool,
+    /// Left pages are not due once the time has been set. Otherwise they always are.
+    waits: bool,
     pending: AtomicBool,
     left: AtomicBool,
+    /// When the left pages are due has been set.
+    due: AtomicBool,
     /// The lock of the lists, and the place of the inode in them.
     place: Mutex<Place>,
     /// The lock of the page cache, and how many of its pages are dirty and dropbehind.
@@ -127,11 +133,16 @@ impl Wb for Model {
     /// Writers may kick while a round runs, too.
     fn set_kick_at(&self, _pages: i64) {}
 
-    /// The model has no clock: left pages are always due.
-    fn set_due_in(&self, _milliseconds: u32) {}
+    /// The model has no clock.
+    fn set_due_in(&self, _milliseconds: u32) {
+        self.due.store(true, Ordering::Relaxed);
+    }
 
     fn due_in(&self) -> Option<u32> {
-        None
+        if self.mutant != NoBarrierBeforeTime {
+            fence(Ordering::Acquire);
+        }
+        (self.waits && self.due.load(Ordering::Relaxed)).then_some(DELAY_MS)
     }
 
     fn has_queue(&self) -> bool {
@@ -232,8 +243,10 @@ impl Model {
         Self {
             mutant,
             asks: false,
+            waits: false,
             pending: AtomicBool::new(false),
             left: AtomicBool::new(false),
+            due: AtomicBool::new(false),
             place: Mutex::new(place),
             pages: Mutex::new(0),
             // The flags may be set because of a page that has been cleaned since.
@@ -422,6 +435,26 @@ fn check_leaving(mutant: Mutant) {
     });
 }
 
+/// A writer requests a round after the delay while the flusher runs for other work.
+fn check_early(mutant: Mutant) {
+    loom::model(move || {
+        let model = Arc::new(Model {
+            asks: true,
+            waits: true,
+            ..Model::new(mutant, Place::Ordinary)
+        });
+        let flusher = {
+            let model = model.clone();
+            thread::spawn(move || is_asked_for(&*model))
+        };
+        ask(&*model);
+        assert!(
+            !flusher.join().unwrap(),
+            "a page did not wait for the delay"
+        );
+    });
+}
+
 /// Another context has dirtied the inode and has not yet put it into a list. A writer finds the
 /// inode dirty, so it leaves the listing to that context.
 fn check_unlisted(mutant: Mutant) {
@@ -554,6 +587,17 @@ fn no_page_that_is_left_is_missed() {
 #[should_panic(expected = "a page that was left was missed")]
 fn a_missing_barrier_where_pages_are_left_is_caught() {
     check_leaving(NoBarrierIfNoted);
+}
+
+#[test]
+fn no_page_is_due_before_the_delay() {
+    check_early(Right);
+}
+
+#[test]
+#[should_panic(expected = "a page did not wait for the delay")]
+fn a_missing_barrier_before_the_time_is_caught() {
+    check_early(NoBarrierBeforeTime);
 }
 
 #[test]

@@ -21,8 +21,9 @@
 //! | pending | by a writer, or at the end of a round | always |
 //! | left | by a writer of few pages, a round, or a flusher that rests | if due, or with pending |
 //!
-//! The context that sets the left bit also sets when it is due, and queues the flusher for then.
-//! Only a round that leaves pages changes that time, and only to an earlier one.
+//! The context that sets the left bit has set when it is due, and then queues the flusher for that
+//! time. Contexts that find the bit clear at once set about the same time. Only a round that leaves
+//! pages changes it, and only to an earlier one.
 //!
 //! While a round runs, the threshold is infinite: a writer may request a round after the delay, but
 //! not one at once. The end of the round sets the threshold again ([`ended`]), and begins the next
@@ -91,7 +92,8 @@ pub trait Wb {
     /// Sets when the left pages are due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
 
-    /// In how many milliseconds the left pages are due. None if they are due now.
+    /// In how many milliseconds the left pages are due. None if they are due now. Reads the time
+    /// after an earlier look at the bit.
     fn due_in(&self) -> Option<u32>;
 
     /// Whether `b_dontcache` has inodes, which may have dirty dropbehind pages. Unordered.
@@ -181,11 +183,11 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
 /// Sets the left bit for pages that the caller has counted. If the bit was set before, the new
 /// pages are due with the earlier ones. Returns whether the bit was not set.
 pub fn leave(wb: &impl Wb) -> bool {
-    let is_first = !wb.test_and_set(Bit::Left);
-    if is_first {
+    if !wb.test(Bit::Left) {
+        // Before the bit: otherwise a flusher that runs just then finds the pages due.
         wb.set_due_in(DELAY_MS);
     }
-    is_first
+    !wb.test_and_set(Bit::Left)
 }
 
 /// Ends a round that was to write `counted` pages. Writers kick again at `kick_at` pages, plus the
