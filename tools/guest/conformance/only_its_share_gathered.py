@@ -19,7 +19,7 @@ DELAY = 0.2
 """Seconds for which few pages wait."""
 PIECE = 64 << 10
 ATTEMPTS = 5
-"""How often the pages are written, until it takes less than the delay to do so."""
+"""How often the pages are written, until it takes less than the delay to do so and to look for a round."""
 
 CASES = (
     ("10 MiB of a file", 1, 10 * MIB, False, False),
@@ -38,12 +38,12 @@ def write(fd: int, size: int) -> None:
 
 
 def write_all(files: Sequence[int], size: int, groups: Sequence[Path]) -> float:
-    """Writes to each file, in its cgroup if there are cgroups; the seconds that took."""
+    """Writes to each file, in its cgroup if there are cgroups; when the first write began."""
     if not groups:
         begin = time.monotonic()
         for fd in files:
             write(fd, size)
-        return time.monotonic() - begin
+        return begin
     there, go = os.pipe(), os.pipe()
 
     def member(fd: int) -> None:
@@ -60,10 +60,9 @@ def write_all(files: Sequence[int], size: int, groups: Sequence[Path]) -> float:
     for writer in writers:
         _, status = os.waitpid(writer, 0)
         tried(status == 0, "writers in cgroups")
-    took = time.monotonic() - begin
     for end in (*there, *go):
         os.close(end)
-    return took
+    return begin
 
 
 @contextlib.contextmanager
@@ -74,15 +73,15 @@ def rests(files: Sequence[int]) -> Iterator[None]:
 
 
 def has_begun(root: Path, number: int, size: int, grouped: bool) -> tuple[bool, float]:
-    """Whether a round began while so many files were written to, so much together, and how long that took."""
+    """Whether a round began after so many files were written to, so much together, and how long that took to learn."""
     with contextlib.ExitStack() as stack:
         paths = [root / str(each) for each in range(number)]
         groups = [stack.enter_context(cgroup(f"of-{path.name}")) for path in paths if grouped]
         files = [stack.enter_context(opened(path)) for path in paths]
         stack.enter_context(rests(files))
         lines = stack.enter_context(trace("writeback/writeback_start"))
-        took = write_all(files, size // number, groups)
-        return any("reason=dontcache" in line for line in lines()), took
+        begin = write_all(files, size // number, groups)
+        return any("reason=dontcache" in line for line in lines()), time.monotonic() - begin
 
 
 def gathered() -> Verdict:
