@@ -24,6 +24,7 @@ use crate::{
     sync::{
         atomic::{
             Atomic,
+            Full,
             Relaxed, //
         },
         barrier, //
@@ -57,8 +58,8 @@ pub(crate) fn kick_at(background: u64) -> i64 {
 
 const PAGE_KIB: i64 = 1 << (PAGE_SHIFT - 10);
 
-/// The fields of a wb for rounds. They are read and written one by one and unordered: they
-/// determine when a round runs, not whether it runs.
+/// The fields of a wb for rounds. They are read and written one by one. They determine when a
+/// round runs, not whether it runs.
 impl BdiWriteback {
     /// The bits of the wb's state. They are only accessed atomically.
     #[inline]
@@ -109,7 +110,8 @@ impl BdiWriteback {
         to_ms(jiffies().wrapping_sub(self.served().load(Relaxed)))
     }
 
-    /// Records that a round is served now. The writes of the device are measured from here on.
+    /// Records that a round is served now, or that the device is idle. The writes of the device are
+    /// measured from here on.
     ///
     /// Context: the wb's flusher.
     pub(crate) fn serve(&self) {
@@ -199,7 +201,7 @@ impl kick::Wb for BdiWriteback {
 
     #[inline(always)]
     fn set_kick_at(&self, pages: i64) {
-        self.threshold().store(pages, Relaxed);
+        self.threshold().xchg(pages, Full);
     }
 
     #[inline(always)]

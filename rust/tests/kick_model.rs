@@ -14,7 +14,7 @@ use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use writeback::kick::{ask, consume, ended, is_asked_for, rest, Bit, Wb, DELAY_MS};
-use writeback::round::{portion, round, Flusher, Lists, Purpose, Written};
+use writeback::round::{portion, round, Ended, Flusher, Lists, Purpose, Written};
 
 const WRITERS: usize = 2;
 
@@ -30,6 +30,8 @@ enum Mutant {
     NoBarrierIfNoted,
     /// The flusher does not order its look at the left bit before its look at the time.
     NoBarrierBeforeTime,
+    /// The flusher does not order its change of the threshold before its counting.
+    NoBarrierAfterThreshold,
     /// A flusher that finds no inode rests, even if pages are counted.
     RestsWithoutInodes,
     /// A writer does not list its inode.
@@ -62,6 +64,8 @@ struct Model {
     left: AtomicBool,
     /// When the left pages are due has been set.
     due: AtomicBool,
+    /// The threshold of a round that ends.
+    threshold: Option<AtomicI64>,
     /// The lock of the lists, and the place of the inode in them.
     place: Mutex<Place>,
     /// The lock of the page cache, and how many of its pages are dirty and dropbehind.
@@ -120,18 +124,24 @@ impl Wb for Model {
         self.dontcache_dirty()
     }
 
-    /// One page is below the threshold if writers request a round after the delay, and reaches it
-    /// otherwise.
+    /// Without a threshold, writers may kick while a round runs, too. One page is too few if they
+    /// request a round after the delay.
     fn kick_at(&self) -> i64 {
-        if self.asks {
-            i64::MAX
-        } else {
-            1
+        match &self.threshold {
+            Some(threshold) => threshold.load(Ordering::Relaxed),
+            None if self.asks => i64::MAX,
+            None => 1,
         }
     }
 
-    /// Writers may kick while a round runs, too.
-    fn set_kick_at(&self, _pages: i64) {}
+    fn set_kick_at(&self, pages: i64) {
+        if let Some(threshold) = &self.threshold {
+            threshold.store(pages, Ordering::Relaxed);
+        }
+        if self.mutant != NoBarrierAfterThreshold {
+            fence(Ordering::SeqCst);
+        }
+    }
 
     /// The model has no clock.
     fn set_due_in(&self, _milliseconds: u32) {
@@ -247,6 +257,7 @@ impl Model {
             pending: AtomicBool::new(false),
             left: AtomicBool::new(false),
             due: AtomicBool::new(false),
+            threshold: None,
             place: Mutex::new(place),
             pages: Mutex::new(0),
             // The flags may be set because of a page that has been cleaned since.
@@ -455,6 +466,32 @@ fn check_early(mutant: Mutant) {
     });
 }
 
+/// A page reaches the threshold while a round ends.
+fn check_end(mutant: Mutant) {
+    loom::model(move || {
+        let model = Arc::new(Model {
+            threshold: Some(AtomicI64::new(i64::MAX)),
+            ..Model::new(mutant, Place::Ordinary)
+        });
+        let writer = {
+            let model = model.clone();
+            thread::spawn(move || {
+                model.dirtied[0].fetch_add(1, Ordering::Relaxed);
+                ask(&*model)
+            })
+        };
+        let round = Ended {
+            pages: 0,
+            again_ms: None,
+            progress: false,
+        };
+        ended(&*model, 0, 1, round);
+        writer.join().unwrap();
+        let kicked = model.pending.load(Ordering::Relaxed);
+        assert!(kicked, "enough pages wait for the delay");
+    });
+}
+
 /// Another context has dirtied the inode and has not yet put it into a list. A writer finds the
 /// inode dirty, so it leaves the listing to that context.
 fn check_unlisted(mutant: Mutant) {
@@ -598,6 +635,17 @@ fn no_page_is_due_before_the_delay() {
 #[should_panic(expected = "a page did not wait for the delay")]
 fn a_missing_barrier_before_the_time_is_caught() {
     check_early(NoBarrierBeforeTime);
+}
+
+#[test]
+fn enough_pages_at_the_end_of_a_round_begin_another() {
+    check_end(Right);
+}
+
+#[test]
+#[should_panic(expected = "enough pages wait for the delay")]
+fn a_missing_barrier_after_the_threshold_is_caught() {
+    check_end(NoBarrierAfterThreshold);
 }
 
 #[test]

@@ -21,9 +21,9 @@
 //! | pending | by a writer, or at the end of a round | always |
 //! | left | by a writer of few pages, a round, or a flusher that rests | if due, or with pending |
 //!
-//! The context that sets the left bit has set when it is due, and then queues the flusher for that
-//! time. Contexts that find the bit clear at once set about the same time. Only a round that leaves
-//! pages changes it, and only to an earlier one.
+//! A context that finds the left bit clear sets when the pages are due, then the bit, and then
+//! queues the flusher for that time. A round that leaves pages may set an earlier time. If several
+//! contexts do so at once, any of the times may remain: none is more than [`DELAY_MS`] away.
 //!
 //! While a round runs, the threshold is infinite: a writer may request a round after the delay, but
 //! not one at once. The end of the round sets the threshold again ([`ended`]), and begins the next
@@ -86,7 +86,7 @@ pub trait Wb {
     /// The threshold: a round begins immediately at this number of pages. Unordered.
     fn kick_at(&self) -> i64;
 
-    /// Sets the threshold. Only the flusher calls this. Unordered.
+    /// Sets the threshold. Only the flusher calls this. A full barrier, for [`ended`].
     fn set_kick_at(&self, pages: i64);
 
     /// Sets when the left pages are due: in so many milliseconds.
@@ -180,13 +180,11 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
     Some(pages)
 }
 
-/// Sets the left bit for pages that the caller has counted. If the bit was set before, the new
-/// pages are due with the earlier ones. Returns whether the bit was not set.
+/// Sets the left bit for pages that the caller has counted. The caller has found the bit clear.
+/// Returns whether it still was.
 pub fn leave(wb: &impl Wb) -> bool {
-    if !wb.test(Bit::Left) {
-        // Before the bit: otherwise a flusher that runs just then finds the pages due.
-        wb.set_due_in(DELAY_MS);
-    }
+    // Before the bit: otherwise a flusher that runs just then finds the pages due.
+    wb.set_due_in(DELAY_MS);
     !wb.test_and_set(Bit::Left)
 }
 
@@ -216,12 +214,12 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
         if !wb.test_and_set(Bit::Left) || wb.due_in().is_some_and(|due| due > milliseconds) {
             wb.set_due_in(milliseconds);
         }
-    } else if counted > 0 && (counted > round.pages || wb.has_queue()) {
+    } else if counted > 0 && (counted > round.pages || wb.has_queue()) && !wb.test(Bit::Left) {
         leave(wb);
     }
     // Enough pages may have come during the round, and there may be no later writer that requests a
-    // round for them. The sum confirms it: the approximate number may stay too high, and then the
-    // flusher would run again and again.
+    // round for them: the last one may have read the infinite threshold. The sum confirms it: the
+    // approximate number may stay too high, and then the flusher would run again and again.
     let enough = wb.kick_at();
     if wb.about_dirty() >= enough && wb.dontcache_dirty() >= enough {
         wb.test_and_set(Bit::Pending);
