@@ -15,8 +15,7 @@ use kernel::{
     container_of,
     dropbehind::DropRing,
     interrupt::local_interrupt_disable,
-    prelude::*,
-    writeback::dropbehind::FEW, //
+    prelude::*, //
 };
 
 /// Queues `bio` for the worker, which ends it in a task.
@@ -45,7 +44,7 @@ pub unsafe extern "C" fn bio_task_add(bio: *mut bindings::bio) {
 pub unsafe extern "C" fn bio_can_end_here(bio: *mut bindings::bio) -> bool {
     // SAFETY: The caller promises such a bio, and gets it back below.
     let bio = ManuallyDrop::new(unsafe { CompletedBio::from_raw(NonNull::new_unchecked(bio)) });
-    let nr = bio.nr_dropbehind(FEW) as usize;
+    let nr = bio.nr_dropbehind(DropRing::FEW) as usize;
     nr > 0 && DropRing::has_room_for_bio(&local_interrupt_disable(), nr)
 }
 

@@ -196,9 +196,9 @@ static void decided_at_completion(struct kunit *test)
 }
 
 /* A bio of at most so many folios ends in the interrupt. */
-#define FEW		16
+#define FEW		min(16, DROPBEHIND_SLOTS / 8)
 /* Slots of the ring for bios that an interrupt has interrupted. */
-#define MARGIN		min(2 * FEW, DROPBEHIND_SLOTS / 4)
+#define MARGIN		(2 * FEW)
 /* How many bios of FEW folios may end in interrupts, if no folio leaves. */
 #define FIT		((DROPBEHIND_SLOTS - MARGIN) / FEW)
 

@@ -17,8 +17,8 @@ use kernel::{
 
 /// Has `folio` dropped if it is dropbehind and clean: a single page by the worker, and a larger
 /// folio immediately if the context allows that. If another user of the folio prevents the drop,
-/// the drop is tried again for about 600 ms. Meanwhile dropbehind stays set: the folio counts if
-/// it becomes dirty, and a lookup can clear the flag.
+/// the drop is tried again for about 600 ms if the ring has room. Meanwhile dropbehind stays set:
+/// the folio counts if it becomes dirty, and a lookup can clear the flag.
 ///
 /// Context: any but NMI.
 ///

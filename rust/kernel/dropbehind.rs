@@ -45,6 +45,7 @@ use crate::{
     },
     types::Opaque,
     writeback::dropbehind::{
+        few,
         is_end,
         is_old,
         stamp,
@@ -364,8 +365,8 @@ const _: () = assert!(SLOTS.is_power_of_two());
 ///
 /// - Instances are initialised and never freed. All fields but the work are only accessed in this
 ///   file, atomically.
-/// - Only [`change`](Self::change) puts folios in, with interrupts off on the ring's CPU. Only the
-///   work takes them out.
+/// - Only [`change`](Self::change) puts folios in, with interrupts off on the ring's CPU. The
+///   work takes them out, and a folio that replaces the first one.
 #[repr(transparent)]
 pub struct DropRing(Opaque<bindings::dropbehind_ring>);
 
@@ -373,6 +374,9 @@ pub struct DropRing(Opaque<bindings::dropbehind_ring>);
 unsafe impl Sync for DropRing {}
 
 impl DropRing {
+    /// An interrupt ends a bio of at most so many pages.
+    pub const FEW: u32 = few(SLOTS);
+
     /// Makes a reference of a C pointer.
     ///
     /// # Safety

@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use writeback::dropbehind::{
-    is_end, is_old, stamp, to_front, Count, Ring, Seen, Slot, Todo, FEW, MOST, NEW,
+    few, is_end, is_old, stamp, to_front, Count, Ring, Seen, Slot, Todo, MOST, NEW,
 };
 
 const SLOTS: usize = 8;
@@ -102,21 +102,26 @@ fn a_ring_without_slots_accepts_no_folio() {
 /// A bio that was told that there is room finds it, even if other bios end in interrupts meanwhile.
 #[test]
 fn an_interrupted_bio_has_its_room() {
-    const NR: usize = FEW as usize;
-    for filled in 0..=256 {
-        let slots: [Place; 256] = std::array::from_fn(|_| Place::default());
+    an_interrupted_bio_has_its_room_in::<32>();
+    an_interrupted_bio_has_its_room_in::<256>();
+}
+
+fn an_interrupted_bio_has_its_room_in<const N: usize>() {
+    let nr = few(N) as usize;
+    for filled in 0..=N {
+        let slots: [Place; N] = std::array::from_fn(|_| Place::default());
         let (nr_put, nr_taken) = (Number(Cell::new(0)), Number(Cell::new(0)));
         let ring = Ring::new(&slots, &nr_put, &nr_taken);
         let put = |nr| (0..nr).for_each(|_| assert!(ring.put(7).is_ok(), "{filled}"));
         put(filled);
-        let task = ring.has_room_for_bio(NR);
-        let softirq = ring.has_room_for_bio(NR);
+        let task = ring.has_room_for_bio(nr);
+        let softirq = ring.has_room_for_bio(nr);
         while ring.has_room_for_bio(1) {
             put(1);
         }
-        put(if softirq { NR } else { 0 });
-        put(if task { NR } else { 0 });
-        assert_eq!(task, filled <= 256 - 3 * NR);
+        put(if softirq { nr } else { 0 });
+        put(if task { nr } else { 0 });
+        assert_eq!(task, filled <= N - 3 * nr);
     }
 }
 

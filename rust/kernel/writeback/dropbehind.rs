@@ -73,8 +73,15 @@ pub const WAIT_MS: u32 = 50;
 /// How many folios of a file are removed together at most.
 pub const MOST: usize = 31;
 
-/// An interrupt ends a bio of at most so many pages. For more pages a task switch pays off.
-pub const FEW: u32 = 16;
+/// An interrupt ends a bio of at most so many pages, if the ring has `slots`. For more pages a task
+/// switch pays off.
+pub const fn few(slots: usize) -> u32 {
+    if slots < 128 {
+        slots as u32 / 8
+    } else {
+        16
+    }
+}
 
 /// The value of [`stamp`] for a folio that was not tried yet.
 pub const NEW: usize = 0;
@@ -86,8 +93,9 @@ pub fn stamp(jiffies: usize, hz: usize) -> usize {
     1 + jiffies / (hz / 6).max(1) % 7
 }
 
-/// Whether a folio that was first tried at `since` is not tried again, because 500 to 667 ms have
-/// passed. With the waits for the worker, the folio has left in less than a second.
+/// Whether a folio that was first tried at `since` is not tried again, because about 500 to 667 ms
+/// have passed. With the waits for the worker, the folio leaves in less than a second if the worker
+/// is not kept from running.
 #[inline(always)]
 pub fn is_old(since: usize, now: usize) -> bool {
     since != NEW && (now + 7 - since) % 7 >= 4
@@ -141,7 +149,7 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// an interrupt has interrupted may have been told so, and their folios are still to come.
     #[inline(always)]
     pub fn has_room_for_bio(&self, nr: usize) -> bool {
-        self.has_room(nr + (2 * FEW as usize).min(self.slots.len() / 4))
+        self.has_room(nr + 2 * few(self.slots.len()) as usize)
     }
 
     /// Whether another folio may wait here for a write. Three eighths of the ring are for folios
