@@ -73,7 +73,7 @@ DEARER = {
 """Rows in which a DONTCACHE write costs more with Rust than with C, and by how much it may: of a write of 1 MiB little
 remains but its copies. C writes all that it has counted at once. Rust writes portions of 4 MiB, and each looks up the folios
 behind it again, and sends its requests to the drive. A new file on xfs had 1.007 to 1.016 in several runs, and a block device
-1.004 to 1.011. With portions of 8 MiB the file had 0.998, but a sync would wait for twice as much."""
+1.003 to 1.011. With portions of 8 MiB the file had 0.998, but a sync would wait for twice as much."""
 SWITCHED = {"device/disk/4k/larger/buffered": 1.003, "device/random/4k/larger/buffered": 1.003}
 """The switch between the cores is inside the two C functions of the walk, and these save registers before it, for C's code
 alone. That costs a write 30 instructions with Rust, 0.3 % of these cells. Without the switch, which a kernel with one core
