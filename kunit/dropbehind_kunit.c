@@ -17,7 +17,8 @@
 #include <linux/swap.h>
 
 #define MAGIC		0x746f6765
-#define NR_FOLIOS	40	/* more than are removed together */
+/* More than are removed together, if a ring has room for so many. */
+#define NR_FOLIOS	MIN(40, DROPBEHIND_SLOTS / 4)
 #define NR_INODES	2
 #define PATIENCE	(10 * HZ)
 
