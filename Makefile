@@ -102,7 +102,7 @@ mutants:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
 # Measurements:
-## price: kernel instructions per MiB until it is durable, C beside Rust; 8 minutes
+## price: kernel instructions per MiB until it is durable, C beside Rust; 9 minutes
 ## price A=CELL B=CELL: the functions that differ most between two cells of the last make price
 ## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs
 price:

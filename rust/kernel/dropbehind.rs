@@ -365,8 +365,8 @@ const _: () = assert!(SLOTS.is_power_of_two());
 ///
 /// - Instances are initialised and never freed. All fields but the work are only accessed in this
 ///   file, atomically.
-/// - Only [`change`](Self::change) puts folios in, with interrupts off on the ring's CPU. The
-///   work takes them out, and a folio that replaces the first one.
+/// - Only [`change`](Self::change) puts folios in, with interrupts off on the ring's CPU, and
+///   takes the first one out to put another in its place. The work takes out the others.
 #[repr(transparent)]
 pub struct DropRing(Opaque<bindings::dropbehind_ring>);
 
