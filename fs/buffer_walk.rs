@@ -130,8 +130,8 @@ unsafe fn prepare(
     private: *mut c_void,
     ops: *const bindings::buffer_walk_ops,
 ) -> c_int {
-    // As in C, an unlocked folio triggers a warning. The check is omitted where no buffer needs
-    // work.
+    // An unlocked folio triggers a warning, where C stops with BUG_ON(). The check is omitted where
+    // no buffer needs work.
     let Some(mapping) = folio.mapping().filter(|_| folio.test_locked()) else {
         warn_on!(true);
         return EINVAL.to_errno();

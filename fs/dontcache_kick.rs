@@ -15,8 +15,9 @@ use kernel::{
     }, //
 };
 
-/// Lists the inode of `mapping` for the round, if it is not listed, and requests a round. Runs only
-/// once or twice a round, so it is cold: most writes do not need it.
+/// Lists the inode of `mapping` for the round, if it is not listed, and requests a round. Cold,
+/// because most writes do not need it: it runs once or twice a round, and once for each inode that
+/// is not listed.
 #[cold]
 fn ask_for_round(mapping: &AddressSpace) {
     if mapping.is_dontcache_unlisted() {

@@ -103,8 +103,8 @@ pub unsafe extern "C" fn dontcache_rest(wb: *mut bindings::bdi_writeback) {
     let flusher = unsafe { Flusher::assume_running(wb, None) };
     let again = rest(flusher.wb());
     let again = if again == Some(0) && flusher.is_rescuer() {
-        // A rescuer skips pages that are due if a round has just been served: wait out that
-        // interval.
+        // A rescuer skips pages that are due if a round has just been served. It runs again when
+        // that interval has passed.
         Some(BETWEEN_MS.saturating_sub(flusher.wb().rested_ms()) as u32)
     } else {
         again
@@ -121,8 +121,8 @@ pub unsafe extern "C" fn dontcache_rest(wb: *mut bindings::bdi_writeback) {
 /// `wb` must point at an initialised wb that no other context can reach yet.
 #[export]
 pub unsafe extern "C" fn dontcache_init(wb: *mut bindings::bdi_writeback) {
-    // SAFETY: The caller promises a live wb.
-    unsafe { BdiWriteback::from_raw(wb) }.init_rounds();
+    // SAFETY: The caller promises a live wb that no other context can reach.
+    unsafe { BdiWriteback::from_raw(wb).init_rounds() };
 }
 
 /// Queues the inodes of `b_dontcache` that were dirtied before `dirtied_before`. A non-null `sb`

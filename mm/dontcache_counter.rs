@@ -2,7 +2,8 @@
 
 //! The counter of dirty dropbehind pages. The dirty accounting in C calls these functions.
 //!
-//! C calls them only after it has seen `PG_dropbehind`. Buffered writes never call them.
+//! Except for `dropbehind_mark()`, C calls them only after it has seen `PG_dropbehind`. A buffered
+//! write calls only `dropbehind_claim()`, and only if it finds a dropbehind folio.
 
 use kernel::{
     backing_dev::BdiWriteback,

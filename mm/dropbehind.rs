@@ -31,14 +31,13 @@ pub unsafe extern "C" fn dropbehind_end(folio: *mut bindings::folio) {
     end_dropbehind(unsafe { Folio::from_raw(folio) });
 }
 
-/// Drops `folio` if it is dropbehind, clean and not in use.
-///
-/// Context: a task with interrupts on.
+/// Drops `folio` if it is dropbehind, clean and not mapped, and its file system frees its private
+/// data.
 ///
 /// # Safety
 ///
 /// `folio` must point at a folio that is or was in a page cache, is locked by the current task, and
-/// is not freed during the call.
+/// is not freed during the call. The context must be a task with interrupts on.
 #[export]
 pub unsafe extern "C" fn dropbehind_drop_locked(folio: *mut bindings::folio) {
     // SAFETY: The caller promises what `drop_locked()` requires.

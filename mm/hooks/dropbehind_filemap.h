@@ -84,11 +84,11 @@ void dropbehind_unlock(struct address_space *mapping)
 #endif /* CONFIG_RUST_WRITEBACK */
 
 /*
- * A lookup found @folio in @mapping. Clear dropbehind unless this is a
- * DONTCACHE lookup or, unlike in C, a lookup for the lock alone: truncation
- * does not keep the folio. A DONTCACHE write is what the folio may have waited
- * for. Unlike in C, a folio without dropbehind is not written to. Returns true
- * if C has nothing to do.
+ * A lookup found @folio in @mapping. Clear dropbehind, because the folio has
+ * another user, unless the lookup is for DONTCACHE or only locks the folio, as
+ * truncation does. A DONTCACHE write clears PG_referenced: the folio need not
+ * wait for another write. Unlike in C, a folio without dropbehind is not written
+ * to. Returns true if C has nothing to do.
  */
 static __always_inline bool
 dropbehind_found(struct folio *folio, struct address_space *mapping,

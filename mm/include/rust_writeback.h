@@ -92,8 +92,8 @@ static inline bool dropbehind_zeroes(struct address_space *mapping, loff_t pos)
 }
 
 /*
- * The length for which a write creates its first folio. A page that it covers
- * in part gets a folio of its own, which may wait for another write.
+ * The length to pass to the lookup of the first folio of a write. A page that the
+ * write covers in part gets a folio of its own, which may wait for another write.
  */
 static inline size_t dropbehind_first_len(bool dontcache, loff_t pos, size_t len)
 {
@@ -103,7 +103,7 @@ static inline size_t dropbehind_first_len(bool dontcache, loff_t pos, size_t len
 }
 
 /*
- * A write to a part of @folio has read the rest. @folio waits for a moment
+ * A write to a part of @folio has read the rest. @folio waits for about 600 ms
  * before it is dropped, because a write to the rest may follow.
  */
 static inline void dropbehind_read_rest(struct folio *folio)
@@ -145,6 +145,9 @@ long dontcache_test_flush(struct bdi_writeback *wb);
 
 /* fs/dontcache_debugfs.c, for tests: no round is requested while it is on */
 DECLARE_STATIC_KEY_FALSE(dontcache_hold_key);
+
+/* block/bio_micro.h, for the micro-benchmark */
+void bio_micro_work(void);
 #endif
 
 /*
@@ -190,7 +193,7 @@ void buffer_walk_commit(struct folio *folio, size_t from, size_t to);
  * the next folio. Here both sides change the slot atomically.
  */
 enum {
-	DROPBEHIND_SLOTS	= SZ_2M / PAGE_SIZE,	/* of one page in most cases */
+	DROPBEHIND_SLOTS	= SZ_2M / PAGE_SIZE,	/* most folios have one page */
 };
 
 struct dropbehind_ring {
@@ -234,9 +237,6 @@ bool bio_can_end_here(struct bio *bio);
 DECLARE_PER_CPU(struct bio_task, bio_tasks);
 void bio_task_begin(struct bio_task *task);
 unsigned int bio_nr_dropbehind(struct bio *bio, unsigned int most);
-
-/* block/bio_micro.h, for the micro-benchmark */
-void bio_micro_work(void);
 
 /*
  * Returns true if a worker will end @bio, which asks for completion in a task.

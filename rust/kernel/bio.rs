@@ -9,7 +9,7 @@
 //! | submitted | the block layer and the device | none |
 //! | completed | the context that `bio_endio()` runs in | a [`CompletedBio`] |
 //! | queued | a CPU's [`BioTask`] | a link in the [`BioTask`] |
-//! | being ended | the worker of a CPU | a [`CompletedBio`] again |
+//! | being ended | the worker | a [`CompletedBio`] again |
 //! | ended | its `bi_end_io` function | none: [`CompletedBio::end`] took it |
 //!
 //! A bio of few pages is not queued: `bio_endio()` ends it in C.
@@ -48,16 +48,14 @@ use core::{
 #[must_use = "a bio that is never ended hangs its waiter"]
 pub struct CompletedBio(NonNull<bindings::bio>);
 
-// SAFETY: A bio may be ended in any task, whatever context it was completed in.
-unsafe impl Send for CompletedBio {}
-
 impl CompletedBio {
     /// Takes over a bio from C.
     ///
     /// # Safety
     ///
-    /// `bio` must point at a bio that is completed and not ended, and has a `bi_end_io`, as every
-    /// bio has that asks for a task. The caller must give it up.
+    /// `bio` must point at a bio that is completed and not ended, is in no list, and has a
+    /// `bi_end_io`, as every bio has that asks for a task. Its folios must stay live until it is
+    /// ended. The caller must give it up.
     #[inline]
     pub unsafe fn from_raw(bio: NonNull<bindings::bio>) -> Self {
         // INVARIANT: The caller promises it.
@@ -114,7 +112,8 @@ impl Drop for CompletedBio {
 #[repr(transparent)]
 pub struct BioTask(Opaque<bindings::bio_task>);
 
-// SAFETY: An instance is only accessed atomically.
+// SAFETY: `last` is only accessed atomically. The work is only given to the workqueue, which
+// synchronises its users.
 unsafe impl Sync for BioTask {}
 
 impl BioTask {
@@ -122,7 +121,7 @@ impl BioTask {
     ///
     /// # Safety
     ///
-    /// `ptr` must point at a CPU's share, or another instance that is never freed.
+    /// `ptr` must point at the instance of a CPU, or another one that is never freed.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::bio_task) -> &'a Self {
         // SAFETY: By that promise the instance is never freed; `Self` is transparent over it.

@@ -173,12 +173,14 @@ impl<'a> BufferRing<'a> {
     ///
     /// # Safety
     ///
-    /// `head` must point at the first buffer of a ring that is complete and belongs to `folio`.
+    /// `head` must point at the first buffer of a ring that belongs to `folio` and is complete: one
+    /// buffer for each block.
     #[inline(always)]
     pub unsafe fn from_raw(folio: &'a LockedFolio, head: *mut bindings::buffer_head) -> Self {
         // SAFETY: The caller promises the ring, and `folio` is locked for `'a`.
         let head = unsafe { BufferHead::from_raw(head) };
-        // INVARIANT: As above; and a ring in C always has one buffer for each block.
+        // INVARIANT: The caller promises a complete ring: it has one buffer for each block, and
+        // these are of one size.
         Self {
             head,
             folio_size: folio.size(),

@@ -153,7 +153,7 @@ impl AddressSpace {
     /// Searches at most `looks` dirty folios for a dirty dropbehind folio. Returns whether there is
     /// one or there may be one. Otherwise clears both flags.
     ///
-    /// Context: any; under the lock of the wb's lists. Takes the lock of the folios.
+    /// Context: any; under the lock of the wb's lists. Takes the lock of the page cache.
     pub fn look_for_dontcache_dirty(&self, looks: usize) -> bool {
         if !self.may_have_dontcache_dirty() {
             return false;

@@ -94,9 +94,13 @@ impl BdiWriteback {
     }
 
     /// Initialises the fields of a new wb.
-    pub fn init_rounds(&self) {
+    ///
+    /// # Safety
+    ///
+    /// No other context may use the wb yet.
+    pub unsafe fn init_rounds(&self) {
         init_cpu_batch();
-        // SAFETY: The wb is live, and no other context knows it yet.
+        // SAFETY: The wb is live, and the caller promises that no other context uses the list.
         unsafe { bindings::INIT_LIST_HEAD(self.head(List::Dontcache)) };
         self.threshold().store(kick_at(u64::MAX), Relaxed);
         // The next round need not wait.
@@ -149,7 +153,7 @@ impl BdiWriteback {
             self.serve();
         }
         let kib = device.room()?;
-        Ok(kib.map_or(PORTION, |kib| (kib / PAGE_KIB).clamp(1, PORTION / 4)))
+        Ok(kib.map_or(PORTION, |kib| (kib / PAGE_KIB).max(1)))
     }
 }
 

@@ -160,11 +160,10 @@ impl Held {
 /// Moves the other folios behind them, and returns the number of removed folios. The caller gets
 /// the page cache's references on these.
 ///
-/// Context: a task with interrupts on.
-///
 /// # Safety
 ///
-/// The folios must be in one page cache.
+/// The folios must be in one page cache. The context must be a task with interrupts on, because the
+/// lock of the inode is taken and interrupts are enabled.
 #[inline(always)]
 unsafe fn remove(folios: &mut [Held]) -> usize {
     let mapping = folios.first().and_then(|first| first.mapping());
@@ -174,8 +173,8 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
     // SAFETY: The mapping is the page cache of the folios. It lives while they are in it and
     // locked; after that the section of the inode's lock keeps it, until its last use below.
     let mapping = unsafe { AddressSpace::from_raw(mapping) };
-    // SAFETY: The page cache is live, and its operations are constant data. A file system that
-    // changes them while there are folios has the same `free_folio` in both.
+    // SAFETY: The page cache is live, and its operations are constant data. (The file systems that
+    // change the operations of a page cache in use have no `free_folio`.)
     let free_folio = unsafe { (*(*mapping.as_raw()).a_ops).free_folio };
 
     let nr = to_front(folios, |folio| folio.prepare(mapping));
@@ -205,12 +204,10 @@ unsafe fn remove(folios: &mut [Held]) -> usize {
 
 /// Drops `folio` if it is dropbehind, clean and not mapped.
 ///
-/// Context: a task with interrupts on.
-///
 /// # Safety
 ///
 /// The current task must have the folio locked, and the folio a reference that stays. Nothing may
-/// be borrowed from its lock.
+/// be borrowed from its lock. The context must be a task with interrupts on, as for [`remove`].
 pub unsafe fn drop_locked(folio: NonNull<bindings::folio>) {
     // INVARIANT: The caller promises the lock.
     let mut held = [Held(folio)];
@@ -370,7 +367,8 @@ const _: () = assert!(SLOTS.is_power_of_two());
 #[repr(transparent)]
 pub struct DropRing(Opaque<bindings::dropbehind_ring>);
 
-// SAFETY: An instance is only accessed atomically.
+// SAFETY: All fields but the work are only accessed atomically. The work is only given to the
+// workqueue, which synchronises its users.
 unsafe impl Sync for DropRing {}
 
 impl DropRing {

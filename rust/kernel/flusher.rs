@@ -38,8 +38,7 @@ use crate::{
         kick::{
             self,
             Bit,
-            Wb,
-            DELAY_MS, //
+            Wb, //
         },
         round::{
             self,
@@ -55,8 +54,9 @@ const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
     | bindings::inode_state_flags_enum_I_DIRTY_DATASYNC
     | bindings::inode_state_flags_enum_I_DIRTY_PAGES;
 
-/// Work of the flusher has taken the inode from its list. Stays set if a round puts the inode back
-/// unwritten, until the next round or other work takes it.
+/// The inode is queued: it is in `b_io` or `b_more_io`, and stays there if it is made dirty. The
+/// flag stays set if a round puts the inode back into `b_dontcache` unwritten, until the next round
+/// or other work writes the inode.
 const QUEUED: u32 = bindings::inode_state_flags_enum_I_SYNC_QUEUED;
 
 /// A list of inodes of a wb.
@@ -215,16 +215,12 @@ impl round::Flusher for Flusher<'_> {
             .any(|list| self.wb.has_inodes(list))
     }
 
-    fn room(&mut self, first: bool) -> Result<i64, u32> {
-        match self.wb.room() {
-            // Other work may keep the device busy for longer than a page may wait.
-            Err(_) if first && self.wb.rested_ms() >= DELAY_MS.into() => Ok(if self.has_others() {
-                PORTION
-            } else {
-                PORTION / 4
-            }),
-            room => room,
-        }
+    fn rested_ms(&self) -> u64 {
+        self.wb.rested_ms()
+    }
+
+    fn room(&mut self) -> Result<i64, u32> {
+        self.wb.room()
     }
 }
 
@@ -540,8 +536,8 @@ impl round::Lists for FlusherLists<'_> {
             return;
         };
         if self.sync.is_none_or(|sync| sync.has(link.inode())) {
-            // An inode of the sync is the next that it writes. One without dropbehind folios, which
-            // other work has queued, makes room for the next inode.
+            // An inode that the sync has to write is the next that it writes. An inode without
+            // dropbehind folios, which other work has queued, no longer hides the inode behind it.
             self.lists.queue(link, List::MoreIo);
         } else {
             // The sync would write all that is in `b_more_io`, and might not end.

@@ -67,10 +67,8 @@ pub const REFERENCED: usize = 1 << bindings::pageflags_PG_referenced;
 #[repr(transparent)]
 pub struct Folio(Opaque<bindings::folio>);
 
-// SAFETY: A folio has no thread affinity; every operation below is atomic or done under its lock.
-unsafe impl Send for Folio {}
-
-// SAFETY: The methods of `&Folio` read flags and change reference counts atomically.
+// SAFETY: The methods of `&Folio` change flags and reference counts atomically. Other fields they
+// read in one word.
 unsafe impl Sync for Folio {}
 
 // SAFETY: `folio_get()` and `folio_put()` change the count that keeps the folio from being freed.
@@ -164,7 +162,7 @@ impl Folio {
         mapping == pages.mapping().as_raw()
     }
 
-    /// Whether an address space maps the folio. A locked folio that is not mapped stays unmapped.
+    /// Whether a process maps the folio. A locked folio that is not mapped stays unmapped.
     ///
     /// C counterpart: `folio_mapped()`.
     #[inline(always)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every interleaving of writers, of pages that are left for a later round, of an inode that is put
-//! into the flusher's lists, and of the flusher and its round. The rounds that follow must not miss
-//! a page that was dirtied before a kick, or a page that was left. Run with `RUSTFLAGS="--cfg
-//! loom"`.
+//! Interleavings of writers, of pages that are left for a later round, of an inode that is put into
+//! the flusher's lists, and of the flusher and its round: all of two contexts, and with two writers
+//! those of at most two preemptions. The rounds that follow must not miss a page that was dirtied
+//! before a kick, or a page that was left. Run with `RUSTFLAGS="--cfg loom"`.
 //!
 //! Each mutant breaks one order that the protocol depends on. The model has to find the fault of
 //! each mutant.
@@ -188,7 +188,11 @@ impl Flusher for Running {
         }
     }
 
-    fn room(&mut self, _first: bool) -> Result<i64, u32> {
+    fn rested_ms(&self) -> u64 {
+        0
+    }
+
+    fn room(&mut self) -> Result<i64, u32> {
         Ok(Self::PORTION)
     }
 

@@ -7,6 +7,7 @@
 
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use writeback::kick::DELAY_MS;
 use writeback::round::{
     portion, round, turn, Device, During, Flusher, Lists, Purpose, Written, FRUITLESS, INODES,
     LOOKS,
@@ -49,6 +50,8 @@ struct Wb {
     busy_from: Option<usize>,
     /// The round was told so.
     found_busy: bool,
+    /// Milliseconds since a round was last served.
+    rested_ms: u64,
     /// The pages that the device has room for. A whole portion if none.
     room: Option<i64>,
     /// The number of pages that are dirtied in an inode while it is written.
@@ -73,7 +76,11 @@ impl Flusher for Wb {
         !self.dirty.is_empty()
     }
 
-    fn room(&mut self, _first: bool) -> Result<i64, u32> {
+    fn rested_ms(&self) -> u64 {
+        self.rested_ms
+    }
+
+    fn room(&mut self) -> Result<i64, u32> {
         match self.busy_from {
             Some(writes) if self.writes >= writes => {
                 self.found_busy = true;
@@ -428,6 +435,36 @@ fn a_slow_device_is_spared() {
     // It is fast: 32 KiB a millisecond.
     assert_eq!(room(640, 4000, 20), Ok(None));
     assert_eq!(room(639, 4000, 20), Err(50));
+    // It gets at most 1 MiB at a time.
+    assert_eq!(room(639, 1270, 20), Ok(Some(1024)));
+}
+
+/// Other work may keep a device busy for long. The first portion does not wait for it if the pages
+/// have waited for the delay. If there is no other inode, the portion is small.
+#[test]
+fn pages_do_not_wait_for_a_device_that_is_always_busy() {
+    let inode = Inode {
+        id: 0,
+        dropbehind: 2 * PORTION,
+        ordinary: 0,
+        busy: false,
+        of_sync: false,
+    };
+    let written = |rested_ms, other: Option<&Inode>| {
+        let mut wb = Wb {
+            dontcache: [inode.clone()].into(),
+            dirty: other.cloned().into_iter().collect(),
+            busy_from: Some(0),
+            rested_ms,
+            ..Wb::default()
+        };
+        let ended = round(&mut wb, 2 * PORTION, i64::MAX, Purpose::Alone);
+        assert_eq!(ended.again_ms, Some(BUSY_FOR));
+        ended.pages
+    };
+    assert_eq!(written(DELAY_MS as u64 - 1, None), 0);
+    assert_eq!(written(DELAY_MS as u64, None), PORTION / 4);
+    assert_eq!(written(DELAY_MS as u64, Some(&inode)), PORTION);
 }
 
 /// Rounds beside a sync leave most of the time to the sync.

@@ -123,7 +123,8 @@ impl AddressSpace {
         unsafe { bindings::mapping_can_writeback(self.as_raw()) }
     }
 
-    /// Locks the index of the folios, and disables interrupts (not with `PREEMPT_RT`).
+    /// Takes the lock of the page cache (`i_pages`), and disables interrupts (not with
+    /// `PREEMPT_RT`).
     ///
     /// Context: any, without that lock, which `unlocked_inode_to_wb_begin()` may have taken.
     ///
@@ -141,7 +142,7 @@ impl AddressSpace {
     }
 }
 
-/// The lock of a page cache's folios.
+/// The lock of a page cache (`i_pages`).
 ///
 /// While it is held, no folio is added or removed, no dropbehind folio becomes dirty, and the inode
 /// keeps its wb.

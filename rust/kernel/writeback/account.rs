@@ -87,8 +87,9 @@ pub fn change(before: Flags, after: Flags) -> i64 {
 
 /// How many dirty dropbehind pages of `1 << page_shift` bytes each of `cpus` CPUs may count locally
 /// before the CPU adds them to the common count: 2 MiB for all CPUs together. So a writer that
-/// compares the common count with 16 MiB finds it nearly exact with any number of CPUs. (A CPU that
-/// moves an inode to another wb may keep `WB_STAT_BATCH` pages once, because C counts these.)
+/// compares the common count with 16 MiB finds it nearly exact with any number of CPUs. (C counts
+/// the pages of an inode that moves to another wb, and of a dirty folio that is truncated. Of
+/// these, a CPU may keep up to `WB_STAT_BATCH` pages.)
 pub const fn cpu_batch(page_shift: u32, cpus: u32) -> i32 {
     match ((2_i32 << 20) >> page_shift).checked_div(cpus as i32) {
         Some(pages @ 1..) => pages,

@@ -38,8 +38,8 @@ pub trait Slot {
     /// The folio.
     type Item;
 
-    /// Puts a folio or nothing here, and returns what was here before. A full barrier, even if
-    /// nothing takes the place of nothing: a plain read is not enough.
+    /// Puts a folio or nothing here, and returns what was here before. A full barrier, also if the
+    /// slot was empty and stays empty.
     fn exchange(&self, item: Option<Self::Item>) -> Option<Self::Item>;
 
     /// Whether this folio is here now.
@@ -73,8 +73,8 @@ pub const WAIT_MS: u32 = 50;
 /// How many folios of a file are removed together at most.
 pub const MOST: usize = 31;
 
-/// An interrupt ends a bio of at most so many pages, if the ring has `slots`. For more pages a task
-/// switch pays off.
+/// An interrupt ends a bio of at most so many pages, if the ring has `slots`. For more pages, a
+/// worker that ends the bio and drops them at once saves more than its task switch costs.
 pub const fn few(slots: usize) -> u32 {
     if slots < 128 {
         slots as u32 / 8
@@ -145,8 +145,9 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
         self.slots.len().saturating_sub(self.waiting()) >= nr
     }
 
-    /// Whether there is room for the `nr` folios of a bio that is about to end. Two contexts that
-    /// an interrupt has interrupted may have been told so, and their folios are still to come.
+    /// Whether there is room for the `nr` folios of a bio that is about to end. The caller's
+    /// interrupt may have interrupted two contexts that have called this function for a bio and
+    /// not yet put its folios here.
     #[inline(always)]
     pub fn has_room_for_bio(&self, nr: usize) -> bool {
         self.has_room(nr + 2 * few(self.slots.len()) as usize)

@@ -36,6 +36,11 @@ use super::round::Ended;
 /// wake-up, and the more dirty pages it finds the larger are the device's writes.
 pub const DELAY_MS: u32 = 200;
 
+/// How many dirty dropbehind pages of `1 << page_shift` bytes are many: 16 MiB.
+pub(crate) const fn many(page_shift: u32) -> i64 {
+    (16 << 20) >> page_shift
+}
+
 /// The dirty dropbehind pages of `1 << page_shift` bytes at which a writer kicks the flusher: 16
 /// MiB, but no more than a quarter of the `background` pages at which background writeback begins.
 ///
@@ -49,7 +54,7 @@ pub const DELAY_MS: u32 = 200;
 /// ```
 pub fn kick_at(page_shift: u32, background: u64) -> i64 {
     let quarter = i64::try_from(background / 4).unwrap_or(i64::MAX);
-    quarter.min((16 << 20) >> page_shift).max(1)
+    quarter.min(many(page_shift)).max(1)
 }
 
 /// A bit of a wb's state (`enum wb_state`).

@@ -15,12 +15,17 @@
 //! - first takes the inodes that interrupted work has queued, if they may have such folios. Within
 //!   work for `sync()` it skips all inodes that are queued, and those that the sync is to write:
 //!   the sync would miss an inode whose dirtied time changes before the sync reaches it;
-//! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] pages of each.
+//! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] dirty folios of each.
 //!
-//! After the delay, the flusher retries the pages that a round leaves. After a turn, the next round
-//! follows what else there is to do.
+//! After the delay, the flusher retries the pages that a round leaves. After a turn, the flusher
+//! first does its other work, and then begins the next round.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
+
+use super::kick::{
+    many,
+    DELAY_MS, //
+};
 
 /// Pages of `1 << page_shift` bytes that a round writes before it checks for queued work. A power
 /// of two, as the extents that file systems allocate.
@@ -83,9 +88,9 @@ impl Ended {
 }
 
 /// How many pages of `1 << page_shift` bytes a round writes before other inodes have their turn: as
-/// many as were `written` since the last round ended, and at least 16 MiB.
+/// many as were `written` since a round was last served, and at least 16 MiB.
 pub fn turn(page_shift: u32, written: i64) -> i64 {
-    written.max((16 << 20) >> page_shift)
+    written.max(many(page_shift))
 }
 
 /// A slow device gets another portion when it has less than this in flight, in milliseconds of the
@@ -96,17 +101,21 @@ pub const QUEUED_MS: i64 = 40;
 /// A device with so much or less in flight is about to be idle, in KiB.
 const IDLE: i64 = 128;
 
+/// A slow device gets at most so much at a time, in KiB.
+const MOST: i64 = 1024;
+
 /// A device that writes so much or more in a millisecond is not slow, in KiB.
 const FAST: i64 = 32;
 
-/// What the device has written for a wb since the last round, and what is still in flight, in KiB.
+/// What the device has written for a wb since a round was last served, or since the device was last
+/// idle, and what is still in flight, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// What was written.
     pub written: i64,
     /// What is under writeback.
     pub under_way: i64,
-    /// Milliseconds since the last round.
+    /// In how many milliseconds.
     pub elapsed_ms: i64,
 }
 
@@ -116,9 +125,9 @@ impl Device {
         self.under_way <= IDLE
     }
 
-    /// How much the device may get at a time, in KiB, if it is known to be slow. None if it may get
-    /// a whole portion. The error is the number of milliseconds after which the flusher is to try
-    /// again, at most 50.
+    /// How much the device may get at a time if it is known to be slow, in KiB, at most 1 MiB. None
+    /// if it may get a whole portion. The error is the number of milliseconds after which the
+    /// flusher is to try again, at most 50.
     pub fn room(self) -> Result<Option<i64>, u32> {
         let fast = self.elapsed_ms.saturating_mul(FAST);
         // While the flusher occupies the only CPU, no completion is counted.
@@ -128,7 +137,7 @@ impl Device {
         }
         let queued = self.written.saturating_mul(QUEUED_MS) / self.elapsed_ms;
         if self.under_way <= queued {
-            return Ok(Some(queued));
+            return Ok(Some(queued.min(MOST)));
         }
         // The flusher comes back half of `QUEUED_MS` early, because it may take as long until it
         // runs.
@@ -149,9 +158,9 @@ pub trait Lists {
     /// Queues the next inode for [`Self::write`], behind inodes queued before.
     fn queue_next(&mut self);
 
-    /// Leaves the next inode to the next work item: a sync has to write it, or it has only other
-    /// dirty data, which is written early rather than late. Beside a sync that does not have to
-    /// write it, such an inode goes to the head of the list, behind all others.
+    /// Queues the next inode for the next work item: a sync has to write it, or it has only other
+    /// dirty data, which is written early rather than late. If the round runs within a sync that
+    /// does not have to write the inode, the inode goes to the head of the list instead.
     fn leave_next(&mut self);
 
     /// Writes `pages` pages of the queued inodes, and no more than `portion` pages of an inode at a
@@ -183,9 +192,11 @@ pub trait Flusher {
     /// Whether there are other inodes to be written, in other lists than the queue.
     fn has_others(&self) -> bool;
 
-    /// How many pages the device may get, by [`Device::room`]. The `first` portion of a round does
-    /// not wait for a busy device if no round was served for as long as a page may wait.
-    fn room(&mut self, first: bool) -> Result<i64, u32>;
+    /// Milliseconds since a round was last served, or the device was last idle.
+    fn rested_ms(&self) -> u64;
+
+    /// How many pages the device may get, by [`Device::room`].
+    fn room(&mut self) -> Result<i64, u32>;
 }
 
 /// What the round may do.
@@ -209,7 +220,8 @@ pub enum During {
 }
 
 impl During {
-    /// What a round may do now, or None if no round may run. The last round ended `rested_ms` ago.
+    /// What a round may do now, or None if no round may run. A round was last served `rested_ms`
+    /// ago.
     #[inline]
     pub fn purpose(self, rested_ms: u64) -> Option<Purpose> {
         match self {
@@ -261,8 +273,14 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, turn: i64, purpose: Purpo
     loop {
         let mut portion = F::PORTION;
         if left > 0 && purpose == Purpose::Alone {
-            match flusher.room(ended.pages == 0) {
+            match flusher.room() {
                 Ok(pages) => portion = pages,
+                // Other work may keep the device busy for longer than a page may wait.
+                Err(_) if ended.pages == 0 && flusher.rested_ms() >= DELAY_MS.into() => {
+                    if !flusher.has_others() {
+                        portion = F::PORTION / 4;
+                    }
+                }
                 Err(busy_ms) => {
                     ended.again_ms = Some(busy_ms);
                     ended.progress = true;
