@@ -44,7 +44,8 @@ def run(program: Path, load: jobs.Scenario, mode: str, folder: Path) -> subproce
     """As the guest's driver runs it."""
     for name, size in load.needs.items():
         (folder / name).write_bytes(bytes(size))
-    words = [word.replace("${BENCH_DIRECTORY}", str(folder)) for word in load.command(mode)[1:]]
+    name, *words = (word.replace("${BENCH_DIRECTORY}", str(folder)) for word in load.command(mode))
+    assert name == "load"
     return subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=False)
 
 
