@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Compaction migrates dirty folios again and again beside a DONTCACHE writer."""
 
-from __future__ import annotations
-
 import array
 import os
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, core, file_system, held, migrated, opened, write_dontcache
+from lib.dropping import pages_left
 from lib.exactness import exact, told
 from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
 
@@ -65,9 +64,11 @@ def migration() -> Verdict:
                         counted = quiet_counter()
                         kept &= exact(counted)
                         tried(not kept or counted[1], f"dirty pages that stay: {told(counted)}")
+                    os.fsync(fd)
+                    left = pages_left(fd, SIZE, 10) if core() == "rust" else 0
                     os.ftruncate(fd, 0)
                     end = synced_counter()
-                    kept &= end == NOTHING
+                    kept &= end == NOTHING and not left
         moved = migrated() - before
         tried(not kept or (own > MANY if core() == "rust" else moved), f"dirty pages that are moved, of {kind}: {own}")
         whose = f", {own} of them dirty, then {told(counted)}" if core() == "rust" else ""

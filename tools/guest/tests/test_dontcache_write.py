@@ -2,18 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """RWF_DONTCACHE writes on xfs and ext4: the counter, the flusher."""
 
-from __future__ import annotations
-
 import functools
-import mmap
 import os
-import re
 
 from lib import ktap
 from lib.dontcache import (
     MIB,
     NVME,
-    PAGE,
     cgroup,
     counter,
     file_system,
@@ -21,39 +16,11 @@ from lib.dontcache import (
     in_cgroup,
     opened,
     pattern,
-    run,
     trace,
     until,
     write_dontcache,
     write_file,
 )
-
-
-def zero_after_sync(kind: str) -> None:
-    """The counter moves, agrees with the walk, and is zero when all is written.
-
-    With whatever may happen to a dirty dropbehind folio on the way: an ordinary read, an ordinary
-    write, a mapping, a hole, a truncation.
-    """
-    with file_system(kind) as root:
-        path = root / "mixed"
-        counted = 0
-        with opened(path) as fd, trace("writeback/writeback_start") as lines:
-            for offset in range(0, 32 * MIB, MIB):
-                write_dontcache(fd, offset, pattern(offset, MIB))
-                counted = max(counted, counter()[0])
-                os.pread(fd, PAGE, offset)
-                os.pwrite(fd, b"ordinary", offset + 64 * 1024)
-            with mmap.mmap(fd, MIB) as mapping:
-                mapping[0:8] = b"mapped!!"
-            run("fallocate", "--punch-hole", "--offset", 3 * MIB + 5, "--length", MIB, path)
-            os.ftruncate(fd, 20 * MIB + 7)
-            os.fsync(fd)
-            # C kicks at once: what was counted is seen in what the flusher has read.
-            rounds = re.findall(r"nr_pages=(\d+) .*reason=dontcache", "\n".join(lines()))
-        assert counted or any(int(pages) for pages in rounds), f"the counter did not move: {rounds}"
-        os.sync()
-        until(lambda: counter() == (0, 0), 10, f"the counter is {counter()}")
 
 
 def reason_and_coalescing(kind: str) -> None:
@@ -98,7 +65,7 @@ def synchronous_needs_no_kick(kind: str) -> None:
         assert not seen, f"kicked by a synchronous write: {seen}"
 
 
-PER_FILE_SYSTEM = (zero_after_sync, reason_and_coalescing, own_domain, synchronous_needs_no_kick)
+PER_FILE_SYSTEM = (reason_and_coalescing, own_domain, synchronous_needs_no_kick)
 
 if __name__ == "__main__":
     cases = [

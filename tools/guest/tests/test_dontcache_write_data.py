@@ -5,10 +5,7 @@
 Needs no file in debugfs that only a kernel with both cores has.
 """
 
-from __future__ import annotations
-
 import functools
-import mmap
 import os
 
 from lib import ktap
@@ -21,24 +18,10 @@ from lib.dontcache import (
     opened,
     pattern,
     remount,
-    run,
     write_dontcache,
     write_file,
 )
 from lib.dropping import pages_left
-
-
-def fio_verify(kind: str) -> None:
-    """fio writes with uncached=1 through io_uring, and finds its data after a remount."""
-    common = [
-        "fio", "--name=verify", "--filename=/tmp/mnt/verify", "--ioengine=io_uring", "--iodepth=16",
-        "--rw=randwrite", "--bsrange=4k-256k", "--size=32m", "--verify=crc32c", "--verify_state_save=0", "--randseed=7",
-        "--minimal",
-    ]  # fmt: skip
-    with file_system(kind):
-        run(*common, "--uncached=1", "--do_verify=0")
-        remount(kind)
-        run(*common, "--verify_only=1")
 
 
 def every_byte(kind: str) -> None:
@@ -72,18 +55,7 @@ def gone_after_writeback(kind: str) -> None:
         assert not left, f"{left} pages are cached"
 
 
-def direct_to_a_file(kind: str) -> None:
-    """O_DIRECT and RWF_DONTCACHE go together on a file."""
-    with file_system(kind) as root:
-        with opened(root / "direct", os.O_RDWR | os.O_CREAT | os.O_DIRECT) as fd:
-            aligned = mmap.mmap(-1, MIB)
-            aligned.write(pattern(0, MIB))
-            write_dontcache(fd, 0, aligned)
-        remount(kind)
-        assert (root / "direct").read_bytes() == pattern(0, MIB)
-
-
-PER_FILE_SYSTEM = (fio_verify, every_byte, gone_after_writeback, direct_to_a_file)
+PER_FILE_SYSTEM = (every_byte, gone_after_writeback)
 
 if __name__ == "__main__":
     cases = [
