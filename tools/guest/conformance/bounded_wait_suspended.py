@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """syncfs() and drops on one drive while another drive is suspended, with writers on all CPUs"""
 
-from __future__ import annotations
-
 import os
 import time
 from functools import partial
 from pathlib import Path
 
-from lib.devices import DISK_MIB, mapped, null_timer, suspended
+from lib.devices import DISK_MIB, INNER, mapped, null_timer, suspended
 from lib.dontcache import MIB, MKFS, NVME, cachestat, file_system, forked, mounted, opened, run, write_dontcache
 from lib.dropping import pages_left
-from lib.inner import INNER
 from lib.row import BOUND, KIB, PATIENCE, Verdict, main, tried, waited
 from lib.slow import syncfs
 
@@ -54,7 +51,6 @@ def beside(kind: str, node: str, other: Path) -> tuple[float, int]:
 
 def other_drive() -> Verdict:
     figures, kept = [], True
-    INNER.mkdir(exist_ok=True)
     with null_timer() as disk:
         for kind in ("ext4", "xfs"):
             run(*MKFS[kind], disk)

@@ -6,8 +6,6 @@ It waits for one portion of what is written for the kick. Counted in bytes: the 
 host makes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -15,8 +13,20 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lib.dontcache import MIB, MKFS, TRACEFS, cachestat, file_system, flusher_held, opened, run, trace, write_dontcache
-from lib.inner import INNER
+from lib.devices import INNER
+from lib.dontcache import (
+    MIB,
+    MKFS,
+    TRACEFS,
+    cachestat,
+    file_system,
+    flusher_held,
+    mounted,
+    opened,
+    run,
+    trace,
+    write_dontcache,
+)
 from lib.knobs import never_many, never_periodic
 from lib.row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
 from lib.slow import REQUEST, partition, slow_drive, syncfs
@@ -39,15 +49,10 @@ ISSUED = re.compile(r" block_rq_issue: (\S+) W\w* \d+ \([^)]*\) (\d+) \+ (\d+) "
 def other_file(device: str) -> Iterator[int]:
     """A file of a file system of its own, which has its place on the drive."""
     run(*MKFS["ext4"], device)
-    INNER.mkdir(exist_ok=True)
-    run("mount", "-t", "ext4", device, INNER)
-    try:
-        with opened(INNER / "file") as fd:
-            os.pwrite(fd, bytes(SMALL), 0)
-            os.fsync(fd)
-            yield fd
-    finally:
-        run("umount", INNER)
+    with mounted("ext4", device, root=INNER) as root, opened(root / "file") as fd:
+        os.pwrite(fd, bytes(SMALL), 0)
+        os.fsync(fd)
+        yield fd
 
 
 def kicked(path: Path) -> int:

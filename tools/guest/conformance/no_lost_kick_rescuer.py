@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """1024 pages while no worker can be created, so that the rescuer of the workqueue runs the flusher."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -11,9 +9,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from lib.devices import loop
 from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, trace, write_dontcache
-from lib.inner import looped
 from lib.knobs import never_many, never_periodic, setting
 from lib.row import BOUND, Verdict, main, told_wait, tried, waited
 from lib.walk import SECTOR, NullBlock
@@ -54,7 +52,7 @@ def no_workers() -> Iterator[None]:
         # All CPUs share the workers.
         stack.enter_context(setting(AFFINITY, "system"))
         root = stack.enter_context(file_system("xfs"))
-        nodes = [stack.enter_context(looped(root / f"{number}")) for number in range(workers() + 4)]
+        nodes = [stack.enter_context(loop(root / f"{number}")) for number in range(workers() + 4)]
         loops = [stack.enter_context(opened(node, os.O_RDWR)) for node in nodes]
         stack.enter_context(frozen(root))
         stack.enter_context(setting(THREADS, FEWEST))

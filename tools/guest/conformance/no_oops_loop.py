@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """A loop device on a file of xfs, with buffered and direct I/O below, bare and with ext4."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, file_system, opened, pattern, run, write_dontcache
-from lib.inner import INNER, looped
+from lib import devices
+from lib.dontcache import MIB, file_system, mounted, opened, pattern, run, write_dontcache
 from lib.row import Verdict, main, tried
 
 SIZE = 8 * MIB
@@ -26,18 +24,14 @@ def written(path: Path | str) -> bool:
 def loop() -> Verdict:
     wrong, ways = [], ("off", "on")
     for direct in ways:
-        with file_system("xfs") as root, looped(root / "backing", direct) as node:
+        with file_system("xfs") as root, devices.loop(root / "backing", direct) as node:
             tried((Path("/sys/block") / Path(node).name / "loop/dio").read_text() == f"{int(direct == 'on')}\n", "both ways")
             if not written(node):
                 wrong.append(f"bare, direct {direct}")
             run("mkfs.ext4", "-q", "-F", node)
-            INNER.mkdir(exist_ok=True)
-            run("mount", "-t", "ext4", node, INNER)
-            try:
-                if not written(INNER / "file"):
+            with mounted("ext4", node, root=devices.INNER) as inner:
+                if not written(inner / "file"):
                     wrong.append(f"ext4, direct {direct}")
-            finally:
-                run("umount", INNER)
     return Verdict(not wrong, f"what differs: {'; '.join(wrong) or 'nothing'} of bare, ext4, direct {', '.join(ways)}")
 
 

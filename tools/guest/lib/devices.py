@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Block devices that differ in the context in which a bio completes. Each is a context with the name of its node."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator
@@ -18,6 +16,8 @@ INLINE, SOFTIRQ, TIMER = range(3)
 """Where a null_blk completes."""
 BAD = MIB // 2
 """Where a device fails."""
+INNER = Path("/tmp/inner")
+"""Where a second file system can be mounted."""
 CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
 """The CPU that comes and goes."""
 
@@ -75,13 +75,12 @@ def zram() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def loop() -> Iterator[str]:
-    """Once a worker has written to the file below, which is on tmpfs."""
-    backing = Path("/tmp/backing")
+def loop(backing: Path = Path("/tmp/backing"), direct: str = "off") -> Iterator[str]:
+    """Once a worker has written to the file below, which is new, and by default on tmpfs."""
     with open(backing, "wb") as file:
         file.truncate(DISK_MIB * MIB)
     try:
-        device = run("losetup", "--find", "--show", backing).strip()
+        device = run("losetup", f"--direct-io={direct}", "--find", "--show", backing).strip()
         try:
             yield device
         finally:

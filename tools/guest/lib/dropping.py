@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Checks how much of what was written with DONTCACHE stays in the page cache."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random
@@ -10,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from lib.devices import Device, brd, target
-from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, counter, forget, until, write_dontcache
+from lib.dontcache import MIB, RWF_DONTCACHE, cached_pages, counter, forget, until, write_dontcache
 from lib.row import KIB, Verdict, of_each
 
 PATIENCE = 2.0

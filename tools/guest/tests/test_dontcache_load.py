@@ -1,11 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""64 writers in memory cgroups at their limits, while CPUs, memory and file systems come and go.
-
-A minute long, or as long as the kernel's command line says: load_seconds=600.
-"""
-
-from __future__ import annotations
+"""64 writers in memory cgroups at their limits, while CPUs, memory and file systems come and go."""
 
 import contextlib
 import functools
@@ -21,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import ktap
-from lib.devices import null_timer
+from lib.devices import CPU1, null_timer
 from lib.dontcache import (
     MIB,
     MKFS,
@@ -35,6 +30,7 @@ from lib.dontcache import (
     file_system,
     forked,
     held,
+    migrated,
     opened,
     run,
     until,
@@ -50,6 +46,8 @@ SIZE = 8 * MIB
 """What each writer has for itself."""
 LONGEST = 256 * 1024
 
+SECONDS = 60.0
+"""How long the load lasts."""
 ROUND = 5.0
 """Seconds of load between two quiet moments."""
 WRITES = 10
@@ -62,7 +60,6 @@ TURNS = 3
 SLACK_KIB = {"available": 8 << 10, "slab": 6 << 10}
 """What differs from turn to turn without end or beginning."""
 
-CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
 SIDE = Path("/tmp/side")
 
 
@@ -102,19 +99,6 @@ class Progress:
     def going_on(self) -> bool:
         """Has nobody ended it?"""
         return not self._shared[WRITERS]
-
-
-def seconds() -> float:
-    """How long the load lasts."""
-    asked = re.search(r"\bload_seconds=(\d+)", Path("/proc/cmdline").read_text())
-    return float(asked[1]) if asked else 60.0
-
-
-def vmstat(name: str) -> int:
-    """One of the kernel's counts of events."""
-    found = re.search(rf"^{name} (\d+)", Path("/proc/vmstat").read_text(), re.M)
-    assert found, f"no {name} in vmstat"
-    return int(found[1])
 
 
 def memory() -> dict[str, int]:
@@ -261,8 +245,8 @@ def settled() -> tuple[int, int]:
 
 def nothing_hangs() -> None:
     """Rounds of load, all of which end, and in which all happened that should."""
-    before = vmstat("pgmigrate_success")
-    end = time.monotonic() + seconds()
+    before = migrated()
+    end = time.monotonic() + SECONDS
     with contextlib.ExitStack() as stack:
         groups = [stack.enter_context(cgroup(f"load-{number}")) for number in range(GROUPS)]
         for group in groups:
@@ -276,7 +260,7 @@ def nothing_hangs() -> None:
                 break
         for group in groups:
             assert not events(group)["oom_kill"], f"writers of {group.name} were killed"
-    assert vmstat("pgmigrate_success") > before, "nothing was moved in memory"
+    assert migrated() > before, "nothing was moved in memory"
 
 
 def memory_is_flat() -> None:

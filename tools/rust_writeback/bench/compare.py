@@ -5,18 +5,13 @@ Figures of two runs are not paired: the machine may have been busier in one of t
 because each run took them within its pairs.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
+from .. import tables
 from ..errors import Failure, Parser
-from ..tables import console
 from . import report, stats, summary, table
 from .catalogue import COMPARED
 from .contenders import title
@@ -101,19 +96,6 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     ]
 
 
-def show(found: Sequence[Sequence[str]]) -> None:
-    """Print the rows on stdout."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name in ("scenario", "place", "mode", "figure", "core", "A", "B", ""):
-        shown.add_column(name, justify="right" if name in ("A", "B") else "left", overflow="fold")
-    last: list[str] = [""] * 4
-    for row in found:
-        names = ["" if list(row[: index + 1]) == last[: index + 1] else row[index] for index in range(4)]
-        last = list(row[:4])
-        shown.add_row(*names, *row[4:])
-    console().print(shown)
-
-
 def main(arguments: list[str]) -> int:
     """Print the two results beside each other."""
     parser = Parser(prog="compare", description=__doc__)
@@ -125,7 +107,7 @@ def main(arguments: list[str]) -> int:
     found = rows(a, b)
     if not found:
         raise Failure("the two results have no load, variant and figure in common", 2)
-    show(found)
+    tables.show(tables.markdown(("scenario", "place", "mode", "figure", "core", "A", "B", ""), found, 5))
     for name, folder, document in zip("AB", options.folders, (a, b), strict=True):
         setup = document["setup"]
         print(f"{name}: {folder}, {setup['date']}, revision {', '.join(setup['revisions'])}, {table.many('pair', setup['pairs'])}")

@@ -5,8 +5,6 @@ Under icount a guest nanosecond is one instruction, so nothing here is noise: a
 second run gives the same digits, and a ratio needs no interval.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -21,9 +19,9 @@ from ..steps import write_whole
 from ..tables import show
 from ..vm import emulated, machine
 from . import boots, overwrite
+from .contenders import CORES
 
 DRIVER = paths.TOOLS / "guest" / "micro.py"
-CORES = overwrite.CORES
 LIMIT = overwrite.LIMIT
 DEVICE_KIB = 256 << 10
 

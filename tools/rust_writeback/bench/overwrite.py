@@ -6,8 +6,6 @@ PLACE". Rows that differ only in the place in the folio are a series. The first 
 folio's start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +15,10 @@ from .. import paths
 from ..arch import X86, Arch
 from ..errors import Failure
 from ..vm import images
+from .contenders import CORES
 
 SOURCE = paths.TOOLS / "guest" / "overwrite.c"
 
-CORES = ("c", "rust")
 BLOCKS = (4096, 1024)
 CALLS = ("write", "pwrite", "writev", "io_uring")
 SIZES = (1 << 10, 10 << 10, 100 << 10)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The plots of the report, as SVG that needs no other file."""
 
-from __future__ import annotations
-
 import io
 import re
 import textwrap
@@ -21,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .catalogue import SCALE
-from .contenders import KERNEL, title
+from .contenders import CORES, KERNEL, title
 from .results import COUNTED, DIRTY, Measurement, PAGE, READ, WRITTEN
 from .stats import Ratio
 from .summary import Compared, Group, MAIN, comparisons
@@ -35,8 +33,6 @@ COLOURS = {
     "direct": "#999999",
 }
 """Told apart by everyone, and the first two in grey, too."""
-
-CORES = ("c", "rust")
 
 STYLES = {"buffered": "--", "dontcache": "-", "direct": ":", KERNEL: "-"}
 

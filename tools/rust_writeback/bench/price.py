@@ -33,8 +33,8 @@ from ..tables import markdown, show
 from ..vm import emulated, images, machine
 from . import boots, price_page
 from . import kept as results
+from .contenders import CORES
 
-CORES = ("c", "rust")
 PLUGIN = paths.BUILD / "price" / "release" / "libprice.so"
 PLUGIN_SOURCES = (paths.TOOLS / "price", paths.PROJECT / "Cargo.toml")
 LOAD = paths.BUILD / "bin" / "price"

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import paths
+from .. import paths, tables
 from ..build import kernel
 from ..build.variants import MEASURED
 from ..check.lines import fingerprint
 from ..errors import Failure
 from ..progress import Bar
 from ..steps import only_one, write_whole
-from ..tables import console
 from ..vm import emulated, images, machine
 from ..vm.options import CORES
 from . import boots, price, transfers_page
@@ -283,6 +282,6 @@ def main(cpus: int) -> int:
                 setup[f"qemu_command_{core}"] = result.qemu_command
     document = {"format": 1, "unit": "transfers of cache lines per write", "setup": setup, "cores": cores}
     write_whole(transfers_page.result(cpus), json.dumps(document, indent=1) + "\n")
-    transfers_page.show(document, console())
+    tables.show(transfers_page.page([document]))
     transfers_page.write()
     return 0

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shows the result of make price CPUS=... on the console and as a page."""
-
-from __future__ import annotations
+"""The page of make price CPUS=..."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from .. import paths
 from ..steps import write_whole
@@ -54,15 +49,6 @@ class Part:
             cells = (f"`{cell}`" if kind == NAME else cell for cell, kind in zip(row, self.columns.values(), strict=True))
             lines.append(f"| {' | '.join(cells)} |")
         return "\n".join(lines)
-
-    def show(self, console: Console) -> None:
-        """For the terminal."""
-        table = Table(box=box.SIMPLE_HEAD, title=self.title, title_justify="left")
-        for column, kind in self.columns.items():
-            table.add_column(column, justify="right" if kind == NUMBER else "left")
-        for row in self.rows:
-            table.add_row(*row)
-        console.print(table)
 
 
 def result(cpus: int) -> Path:
@@ -155,12 +141,6 @@ def parts(document: Document) -> list[Part]:
     """All tables of a number of CPUs."""
     details = [part for place in PLACES for part in _details(document, place)]
     return [_totals(document), _hottest(document), _hot_only(document), *details]
-
-
-def show(document: Document, console: Console) -> None:
-    """Print all tables."""
-    for part in parts(document):
-        part.show(console)
 
 
 def page(documents: Sequence[Document]) -> str:

@@ -172,10 +172,9 @@ def run(
     names: Sequence[str] = (),
     cores: Sequence[str] = CORES,
     variant: Variant = MEASURED,
-    append: str = "",
     smp: int = OPTIONS.smp,
 ) -> Counts:
-    """Run the scripts on the cores, with more kernel parameters or CPUs, and print what was wrong."""
+    """Run the scripts on the cores, with more CPUs, and print what was wrong."""
     counts = Counts()
     scripts = find_scripts(names)
     if variant.asked:
@@ -183,8 +182,7 @@ def run(
     if variant.crash:
         counts.add(proof(variant))
     for core in cores:
-        options = options_for(variant)
-        options = replace(options, append=f"{options.append} {append}".strip(), smp=smp)
+        options = replace(options_for(variant), smp=smp)
         counts.add(run_core(core, scripts, options, seconds=SECONDS * variant.slowness))
     for problem in counts.problems:
         print(f"guest: failed: {problem}", flush=True)
@@ -194,15 +192,14 @@ def run(
 
 
 def main(arguments: list[str]) -> int:
-    """python3 -m rust_writeback.check.guest_tests [--core rust|c] [--sanitize NAME] [--append load_seconds=600] [NAME ...]"""
+    """python3 -m rust_writeback.check.guest_tests [--core rust|c] [--sanitize NAME] [NAME ...]"""
     parser = Parser(prog="guest-tests", description=__doc__)
     parser.add_argument("--core", choices=("rust", "c"), action="append", help="run on this core only")
     parser.add_argument("--sanitize", metavar="NAME", help="run on this sanitizer's kernel, which is built already")
-    parser.add_argument("--append", default="", help="more kernel parameters, which a script may look at")
     parser.add_argument("names", nargs="*", metavar="NAME", help="run only the scripts whose name holds this")
     known = parser.parse_args(arguments)
     variant = sanitizer(known.sanitize) if known.sanitize else MEASURED
-    counts = run(known.names, known.core or CORES, variant, known.append)
+    counts = run(known.names, known.core or CORES, variant)
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
     return 1 if counts.failed or not counts.passed else 0
 

@@ -5,8 +5,6 @@ Each linter counts the files that it looked at. A linter that finds no file fail
 after its files have moved.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -158,6 +156,7 @@ def linters() -> list[Linter]:
         Linter("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
         Linter("checkpatch", code_files(".c", ".h") + placed + wiring.patches(), checkpatch),
         Linter("shellcheck", shell_files(), lambda files: _quietly(["shellcheck", *files])),
+        Linter("pyflakes", sorted(paths.TOOLS.rglob("*.py")), lambda files: _quietly(["pyflakes3", *files])),
         Linter("mypy", sorted(python), lambda files: _quietly([*types, *files], MYPYPATH=str(guest))),
         Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), results),
     ]
