@@ -15,8 +15,6 @@ The kind nfs is xfs behind an NFS server that writes with DONTCACHE; its client 
 for no more than a COMMIT.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

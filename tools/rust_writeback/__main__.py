@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """python3 -m rust_writeback TARGET: what the Makefile calls."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

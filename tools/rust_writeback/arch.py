@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The architectures for which a kernel is built and booted, and the names that differ between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from .errors import Failure

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Errors of a command: one line on stderr and an exit status."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import sys

@@ -5,8 +5,6 @@ The paths are fixed, whatever the folders are called outside. So compilers see t
 checkout, and ccache recognises the work of another checkout.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PROJECT = Path("/src")

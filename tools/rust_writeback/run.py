@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run another program with its output in a log file."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence

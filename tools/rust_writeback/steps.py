@@ -6,8 +6,6 @@ so a step that was cut short is done again. File times play no part: a fresh che
 up to date.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

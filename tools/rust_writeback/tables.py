@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables and pages in Markdown, which a terminal shows, too."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 

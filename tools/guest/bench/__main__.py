@@ -17,8 +17,6 @@ What happened goes to stdout, a JSON object a line: one "guest", one "step" or
 there is no result at all. The status is 1 when something was refused.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A drive in the memory of the guest, which answers a request after a fixed time."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

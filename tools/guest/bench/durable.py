@@ -5,8 +5,6 @@ fio takes its time to end once its jobs have, and a drive goes on writing
 meanwhile. So the sync begins when the last job's thread is gone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

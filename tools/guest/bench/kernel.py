@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Files of the kernel: reading them, writing them, and taking figures out of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -5,8 +5,6 @@ fio's output is handed on as the text that it is: to take it apart here would
 take an emulated CPU long.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

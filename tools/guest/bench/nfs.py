@@ -4,8 +4,6 @@
 The load itself reads and writes directly, so that no cache of a client hides what the server does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """How many pages of a file the page cache holds, by cachestat(2)."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Iterable

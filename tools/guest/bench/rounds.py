@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The rounds that the flusher makes with the reason "dontcache"."""
 
-from __future__ import annotations
-
 import os
 import re
 

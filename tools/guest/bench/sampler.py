@@ -5,8 +5,6 @@ The CPU may be emulated, and slow. So the files stay open, and the sampler takes
 its rest from what a sample has cost.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """fsyncs in a cgroup beside a writer in a cgroup with io.max: no slower with a DONTCACHE writer than with a buffered one"""
 
-from __future__ import annotations
-
 import os
 import statistics
 import time

@@ -5,8 +5,6 @@
 The cgroup's limit stops a buffered writer for up to seconds in some of the runs: the median of the runs counts.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import time

@@ -6,8 +6,6 @@ Reading it back would make the writer wait. The page must not be written again a
 once the log rests.
 """
 
-from __future__ import annotations
-
 import os
 import time
 

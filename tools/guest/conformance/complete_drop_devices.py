@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes, overwrites and unaligned appends, wherever a device completes its requests; bare and with file systems"""
 
-from __future__ import annotations
-
 from lib.devices import brd, linear, loop, null_inline, null_softirq, null_timer, nvme, zram
 from lib.dropping import drop_on
 from lib.row import main

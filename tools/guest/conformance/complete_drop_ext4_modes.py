@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """ext4 with and without delayed allocation and with data=journal; the writer's buffer is not in memory yet."""
 
-from __future__ import annotations
-
 import mmap
 import os
 

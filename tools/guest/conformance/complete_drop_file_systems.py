@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """overlayfs on xfs, ext4 and tmpfs, btrfs, quotas, xfs with a realtime device, with zones, ext4 with encryption, with verity"""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

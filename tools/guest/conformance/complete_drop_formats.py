@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """xfs and ext4 with blocks of 1 to 64 KiB, and with features that change how data gets to its blocks."""
 
-from __future__ import annotations
-
 from lib.formats import plain, wrong_with_all
 from lib.row import KIB, main, of_each
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """An isolated CPU: a task that keeps it busy does not delay drops, and no worker of another CPU's writer runs on it"""
 
-from __future__ import annotations
-
 import os
 import time
 from functools import partial

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Overwrites of a file on ext4 with data=journal, where a task ends the writeback of folios that it has locked."""
 
-from __future__ import annotations
-
 import os
 
 from lib.devices import null_softirq

@@ -6,8 +6,6 @@ First every other piece is written, in order, then the pieces between them, in r
 has to wait in the page cache for the second of them.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

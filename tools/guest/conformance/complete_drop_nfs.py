@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Aligned and unaligned writes of an NFS server that writes with DONTCACHE, a second after its client's COMMIT."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

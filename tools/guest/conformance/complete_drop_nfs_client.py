@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes with DONTCACHE to files of an NFS client, of one page and more, a second after fsync or close."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

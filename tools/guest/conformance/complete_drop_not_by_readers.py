@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """An ordinary read of pages that a DONTCACHE read has read ahead: they must stay."""
 
-from __future__ import annotations
-
 import os
 
 from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, file_system, opened, pattern

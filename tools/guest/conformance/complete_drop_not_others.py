@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Another program reads, splices, maps or writes the pages between the write and its writeback: they must stay."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import time

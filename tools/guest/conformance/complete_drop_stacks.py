@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """dm-crypt with and without workqueues, dm-thin, dm-snapshot, raid1, raid5 and loop, bare and with file systems"""
 
-from __future__ import annotations
-
 from lib.devices import STACKS, loop
 from lib.dropping import drop_on
 from lib.row import main

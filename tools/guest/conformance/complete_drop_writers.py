@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Several DONTCACHE writers of the same pages, beside syncs of these pages."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

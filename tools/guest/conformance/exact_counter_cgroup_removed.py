@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A cgroup with 3000 inodes is removed while some are dirty and another cgroup writes to one; unmounts with lazytime"""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Ordinary reads and writes of dirty DONTCACHE pages and of other pages, then DONTCACHE writes over all of them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Every CPU but the first goes offline and online again and again while writers run on all CPUs"""
 
-from __future__ import annotations
-
 import os
 import time
 from functools import partial

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A device with dirty pages is discarded, zeroed or shrunk, or gets another block size."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """An inode moves to the wb of another cgroup while its pages are dirty."""
 
-from __future__ import annotations
-
 from lib.domain import moved_while_dirty
 from lib.exactness import exact, told
 from lib.row import NOTHING, Verdict, held_counter, main, synced_counter, tried

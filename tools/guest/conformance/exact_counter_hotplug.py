@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A CPU goes offline after it has counted dirty pages, and another CPU cleans them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

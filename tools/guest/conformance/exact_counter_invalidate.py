@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Dirty pages are invalidated by drop_caches, by POSIX_FADV_DONTNEED, and by an O_DIRECT write over them."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from pathlib import Path

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Page faults look up pages that a DONTCACHE writer is about to count and the flusher is about to clean."""
 
-from __future__ import annotations
-
 import functools
 import mmap
 import os

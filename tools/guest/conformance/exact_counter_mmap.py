@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Stores through a mapping into dirty DONTCACHE pages and into other pages."""
 
-from __future__ import annotations
-
 import mmap
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """An NFS server writes with DONTCACHE to a drive that fails; the client gets one error."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

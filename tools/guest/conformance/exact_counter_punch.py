@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A hole whose ends are inside of pages is punched into dirty pages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lib.dontcache import MIB, counter

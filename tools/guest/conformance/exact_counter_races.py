@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """DONTCACHE writers beside ordinary writers, mappings, invalidation and syncs of the same pages."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import mmap

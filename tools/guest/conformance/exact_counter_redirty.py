@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Pages are written again and again while they are dirty or under writeback."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Truncation splits large dirty folios of xfs."""
 
-from __future__ import annotations
-
 import os
 
 from lib.dontcache import PAGE, file_system, flusher_held, held, opened

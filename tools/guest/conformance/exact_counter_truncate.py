@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A file is truncated in the middle of a large folio, and as a whole."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

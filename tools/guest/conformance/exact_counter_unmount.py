@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A file system is unmounted with dirty pages, and files with dirty pages are deleted."""
 
-from __future__ import annotations
-
 from lib.dontcache import NVME, core, file_system, flusher_held, held, opened
 from lib.exactness import dirty, exact, told
 from lib.row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried

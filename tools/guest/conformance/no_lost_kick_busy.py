@@ -5,8 +5,6 @@
 The page has another file beside it, whose ordinary pages are more than the kick is for.
 """
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """An inode moves to the wb of another cgroup between the kick and the round, without periodic writeback."""
 
-from __future__ import annotations
-
 from lib.dontcache import cachestat
 from lib.domain import KEPT_DIRTY, moved_while_dirty
 from lib.knobs import never_periodic

@@ -6,8 +6,6 @@ Each waits for others that do not come, until the longest delay of a wb is over.
 kernel runs the flusher for the first dirty inode at once, which finds what a writer has asked for.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from statistics import quantiles
 

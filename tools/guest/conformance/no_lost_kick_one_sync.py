@@ -5,8 +5,6 @@
 What the sync is for is written when it is over, though somebody writes with DONTCACHE all the time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

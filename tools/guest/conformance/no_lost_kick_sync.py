@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Repeated syncfs() of one partition of a slow drive, beside a page of another partition with the same flusher."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A queue of buffered and of O_DIRECT writes through aio (io_submit), to files and to a block device."""
 
-from __future__ import annotations
-
 import mmap
 import os
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """MADV_COLLAPSE maps a large folio that is dirty and dropbehind: it stays as an ordinary folio, with its data"""
 
-from __future__ import annotations
-
 import mmap
 import os
 import re

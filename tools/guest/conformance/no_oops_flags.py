@@ -5,8 +5,6 @@
 Each is taken where the kernel documents that it is, and refused where it documents that.
 """
 
-from __future__ import annotations
-
 import os
 
 from lib.devices import null_timer, target

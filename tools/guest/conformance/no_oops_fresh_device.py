@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """O_DIRECT writes to a block device whose inode was never dirtied, through each interface, then buffered writes."""
 
-from __future__ import annotations
-
 import os
 
 from lib.devices import null_inline

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Buffered, O_DIRECT and O_SYNC writers while their file system is frozen and thawed."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import mmap

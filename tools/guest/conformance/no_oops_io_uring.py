@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """io_uring with and without fixed buffers, and with and without a submission thread; reads that must not wait."""
 
-from __future__ import annotations
-
 import itertools
 import mmap
 import os

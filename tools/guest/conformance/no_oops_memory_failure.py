@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A page fails while it is dirty, under writeback, or waiting to be dropped: the writer hears of lost data, and no more is lost"""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

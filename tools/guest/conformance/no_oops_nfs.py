@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes through each interface to an NFS client, whose server writes buffered, with DONTCACHE, or directly."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

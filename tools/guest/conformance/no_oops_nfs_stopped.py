@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """An NFS server is stopped and started again while its client writes; committed data must be there."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A device is removed in several ways while its pages are dirty and writers run, bare and with a file system."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools

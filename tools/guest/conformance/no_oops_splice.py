@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """splice and sendfile from pages that are dropped while a pipe or another file holds them, and into such pages."""
 
-from __future__ import annotations
-
 import os
 
 from lib.dontcache import MIB, file_system, opened, pattern, write_dontcache

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A file system is unmounted with dirty DONTCACHE pages, and lazily while a writer runs."""
 
-from __future__ import annotations
-
 import functools
 import time
 from pathlib import Path

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE page beside 10 and 20,000 dirty ordinary files, which must not be written and must keep their age."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

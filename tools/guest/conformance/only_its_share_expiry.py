@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A dirty ordinary file beside DONTCACHE writers: it is written when it is old, and not before."""
 
-from __future__ import annotations
-
 import os
 import time
 

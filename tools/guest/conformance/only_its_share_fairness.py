@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE writer and a buffered writer at the same time: neither starves."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Few pages wait for more, and enough pages begin a round: in one file, in several files, and in cgroups."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

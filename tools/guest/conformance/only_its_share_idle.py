@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The flusher is idle once all pages are written: no timer of a DONTCACHE write runs it again."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -5,8 +5,6 @@
 That file was written with DONTCACHE as well, but nothing of that is dirty any more.
 """
 
-from __future__ import annotations
-
 import os
 
 from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache

@@ -5,8 +5,6 @@
 The median of the pairs counts: a busy host holds up one of them.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import time

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE writer that is faster than the drive for long: an ordinary file is written too, without a sync."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable

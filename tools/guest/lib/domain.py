@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Moves an inode to another writeback domain while a DONTCACHE writer's pages are dirty."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

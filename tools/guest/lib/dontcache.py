@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Helpers that the guest tests share: file systems, DONTCACHE writes, and state of the kernel to check."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Helpers for the rows of the exact counter: DONTCACHE writes, and events that change their dirty pages."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Checks a file system of some format: what stays cached, whether the counter is exact, whether the data is right."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

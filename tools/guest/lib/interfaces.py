@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The interfaces by which pages are written with DONTCACHE: pwritev2, aio and io_uring."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

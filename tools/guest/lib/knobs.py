@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Changes settings while a row runs, such as those of /proc/sys/vm that control when the flusher writes by itself."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs test cases and reports them as KTAP."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections.abc import Callable, Sequence

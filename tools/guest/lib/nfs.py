@@ -5,8 +5,6 @@ No daemon is needed: this module tells the server what rpc.mountd would tell it.
 network namespace in which this module runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

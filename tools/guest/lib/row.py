@@ -5,8 +5,6 @@ A row that cannot be run, or that has not tried what it is for, raises. Only a r
 whether the promise was kept.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A slow drive that keeps its flusher busy for long."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl

@@ -6,8 +6,6 @@ of those that refuse one. `documented()` has all of it. A write that is refused 
 is as wrong as data that cannot be read back.
 """
 
-from __future__ import annotations
-
 import errno
 import itertools
 import mmap

@@ -5,8 +5,6 @@
 What it has put on the console is for the host to see.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Small writes into large folios on ext4 and on block devices: every byte in its place."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Small writes into large folios when blocks run out or the device fails: nothing else is harmed."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import mmap

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Small writes into large folios beside who maps the file, truncates it, or moves it in memory."""
 
-from __future__ import annotations
-
 import functools
 import mmap
 import os

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """RWF_DONTCACHE beside buffered writes while the kernel fails allocations and requests at random."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A writer for each CPU on a fast device, in a memory cgroup that has little more than what may wait to be dropped."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import random

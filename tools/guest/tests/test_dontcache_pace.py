@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """When the flusher begins a round for DONTCACHE writers, and how much it writes at a time."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

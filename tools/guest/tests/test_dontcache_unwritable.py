@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Dirty dropbehind pages that cannot be written, as their file system has been shut down."""
 
-from __future__ import annotations
-
 import fcntl
 import itertools
 import os

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Pages that wait for others to be written with: none is forgotten meanwhile, and none is written twice."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

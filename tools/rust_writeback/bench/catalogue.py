@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Every scenario: its job file, the drive it runs on, and the modes and file systems that it is run in."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The variants that a benchmark compares: the cores."""
 
-from __future__ import annotations
-
 KERNEL = "kernel"
 """In place of a core: a kernel that has none of ours, or whose core does not vary."""
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The drives that loads run on, by name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..errors import Failure

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make bench: every scenario in every mode and place, on every core."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -6,8 +6,6 @@ none of ours, so the benchmark compares the modes. It writes only to a folder th
 device that the user gave away.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -6,8 +6,6 @@ fewer requests than the file promises is noticed. NAME.fio is fio's own. NAME.in
 what fio cannot do: tools/guest/load.c runs it, and reports in fio's form.
 """
 
-from __future__ import annotations
-
 import configparser
 import errno
 import json

@@ -6,8 +6,6 @@ belong to one fingerprint: of the kernel, the machine, the loads and the driver.
 benchmark starts again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

@@ -6,8 +6,6 @@ says when, with which command and of which kernel code it was measured. make lin
 code, and a page, table or picture that differs from its figures.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loads in user-mode Linux: the same kernel tree at the speed of the real CPU, on a drive in its memory."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes the result of make price as a page, and as the first table of the README."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@
 The page holds its plots, so it opens anywhere and without a network.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

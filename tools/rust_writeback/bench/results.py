@@ -5,8 +5,6 @@ A boot outputs JSON lines (see tools/guest/bench/__main__.py). They become measu
 core, that DONTCACHE was in effect where it was requested and nowhere else, and that the load was complete.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make run: a few loads on both cores in turn, and tables of the results."""
 
-from __future__ import annotations
-
 from .. import paths
 from ..errors import Parser
 from ..vm import machine

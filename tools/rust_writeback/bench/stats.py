@@ -6,8 +6,6 @@ ratio within a pair keeps the difference of the cores and loses most of the drif
 before the first one, because the intervals would not be valid otherwise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

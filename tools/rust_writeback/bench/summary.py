@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Computes the figures of the tables from measurements: every variant, and its ratio to the first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean

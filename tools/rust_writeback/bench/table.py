@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The tables of a comparison, as rows of text, for a terminal and as Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ tools/enter has made a fresh folder in the named one. It binds nothing else of t
 root, and removes the fresh folder in the end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -4,8 +4,6 @@
 Owners, times and order are fixed, so that the same content gives the same bytes.
 """
 
-from __future__ import annotations
-
 import io
 import stat
 import tarfile

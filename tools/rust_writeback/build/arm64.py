@@ -4,8 +4,6 @@
 With the smallest pages and the largest. A warning is an error. Nothing is booted here: make test ARCH=arm64 does that.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ Kconfig silently drops unknown options, and options that lack a dependency. Here
 the requested value stops the build.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Fetches the kernel's source once, verifies it, and unpacks it into the build folder."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

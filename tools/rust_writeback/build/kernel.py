@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make kernel: from the fetched source to build/bzImage and build/.config, or the same for another architecture."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import partial

@@ -4,8 +4,6 @@
 No file of the kernel is ever overwritten this way. Changes to the kernel's own files are in the wiring patches.
 """
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The built kernel and the mailed patches cannot differ: the patches are cut out o
 of the wiring patches, and after the last of them each file is what `make kernel` builds.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 import shutil

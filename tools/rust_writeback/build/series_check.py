@@ -7,8 +7,6 @@ The kernel that the patches for merging make is booted in the virtual machine, a
 The copy shares its files with build/linux by links, which a patch program replaces and does not write through.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

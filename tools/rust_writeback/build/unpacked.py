@@ -5,8 +5,6 @@ They are for another architecture, or of another release of Debian. They are fet
 build root's own packages, with all that they depend on, once for each list of packages.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

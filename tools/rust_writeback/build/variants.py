@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernels that can be built: the one that is measured, one with more drivers, one for each sanitizer, and arm64's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

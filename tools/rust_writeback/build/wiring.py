@@ -5,8 +5,6 @@ A patched file is always made anew from its pristine original and all patches. S
 without unpacking the kernel again, and a file whose patched content stays the same is not rebuilt.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

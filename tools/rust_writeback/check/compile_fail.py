@@ -6,8 +6,6 @@ must compile. Without the control, a broken command line would pass for a refusa
 is the one with which the kernel's build compiled fs/dontcache.rs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

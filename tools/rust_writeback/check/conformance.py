@@ -8,8 +8,6 @@ not be run, because the guest may be broken, too. The command fails if Rust brea
 run on either core.
 """
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests the pure core and the tools themselves on the host."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -10,8 +10,6 @@ The emulator keeps x86's memory order, so it proves nothing about arm64's order.
 The emulator tests other page sizes, atomics and large folios.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ that tools/memory-model of the kernel tree lets happen, and reports whether the 
 our code, `Sometimes` for what C does instead, or for our code without an order.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -10,8 +10,6 @@ The command fails if a row keeps its promise or a test passes despite the mutant
 run, if the result differs from the one in tools/mutants.toml, or if a mutant does not apply or does not build.
 """
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 import tomllib

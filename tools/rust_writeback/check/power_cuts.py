@@ -9,8 +9,6 @@ counts only if the guest had acknowledged something, its counter of DONTCACHE pa
 data that was not flushed.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Checks in make test what a write costs: Rust beside C, and beside the committed page."""
 
-from __future__ import annotations
-
 from ..bench import kept, price, price_page
 from .guest_tests import Counts
 

@@ -4,8 +4,6 @@
 It is made from the rows' own words and from tools/mutants.toml: a test fails when it is older.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from ..build.variants import MEASURED, STACKS

@@ -8,8 +8,6 @@ code is compared: the bytes of every text section, and what its relocations refe
 sections and may differ.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

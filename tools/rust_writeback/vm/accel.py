@@ -5,8 +5,6 @@ A /dev/kvm that can be opened proves nothing: QEMU may assert, or the guest may 
 boot of the built kernel under KVM has succeeded. The verdict holds for one boot of the host and one version of QEMU.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

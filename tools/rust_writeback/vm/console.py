@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guest's console: where it is kept, and how a run ended according to it."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

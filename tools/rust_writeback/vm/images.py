@@ -6,8 +6,6 @@ small initramfs with PID 1 and the command. Under icount the whole root is an in
 answers come from the host, at times that differ from run to run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

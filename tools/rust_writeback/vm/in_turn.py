@@ -6,8 +6,6 @@ left in the middle of it, and after one that reports that it has spoilt the gues
 blamed: the script that was running begins again in a new guest.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence

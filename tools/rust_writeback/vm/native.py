@@ -6,8 +6,6 @@ for reading only. All that its process sees of the host is read-only, too. What 
 which ends with the process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The command line of QEMU for one boot."""
 
-from __future__ import annotations
-
 import functools
 import re
 import signal
