@@ -64,12 +64,17 @@ def test_a_sanitizer_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, caps
         asked.append(f"{variant.name} {list(names)} {list(cores)}")
         return Counts(3)
 
+    def short(variant: Variant, rows: Sequence[str]) -> Counts:
+        asked.append(f"{variant.name} {list(rows)}")
+        return Counts(2)
+
     monkeypatch.setattr(kernel, "ensure", ensure)
     monkeypatch.setattr(guest_tests, "run", run)
+    monkeypatch.setattr(conformance, "short", short)
     assert stages.main(["--sanitize", "kasan"]) == 0
-    assert asked == ["kasan", "kasan [] ['rust', 'c']"]
+    assert asked == ["kasan", "kasan [] ['rust', 'c']", "kasan ['exact_counter_*']"]
     out = capsys.readouterr().out
-    assert "only the tests that use this kernel" in out and out.splitlines()[-1] == "4 passed, 0 failed, 0 skipped"
+    assert "only the tests that use this kernel" in out and out.splitlines()[-1] == "6 passed, 0 failed, 0 skipped"
 
 
 def test_another_architecture_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

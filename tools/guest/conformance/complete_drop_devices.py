@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes, overwrites and unaligned appends, wherever a device completes its requests; bare and with file systems"""
 
-from lib.devices import brd, linear, loop, null_inline, null_softirq, null_timer, nvme, zram
+from lib.devices import Device, brd, linear, loop, null_inline, null_softirq, null_timer, nvme, zram
 from lib.dropping import drop_on
 from lib.row import main
 
-DEVICES = {
+DEVICES: dict[str, Device] = {
     "an interrupt (NVMe)": nvme,
     "the submitter (null_blk)": null_inline,
     "the submitter (brd)": brd,

@@ -6,7 +6,6 @@ because each run took them within its pairs.
 """
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 

@@ -26,8 +26,7 @@ from ..steps import write_whole
 from ..tables import markdown
 from . import micro, overwrite, plots, price_page, report, summary
 from .catalogue import SCALE
-from .contenders import CORE_NAMES
-from .micro import CORES
+from .contenders import CORE_NAMES, CORES
 from .stats import Ratio
 from .summary import DONTCACHE
 
