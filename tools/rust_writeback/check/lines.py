@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make lines: count the lines of C and of Rust of each mechanism, as a table for the README.
 
-Empty lines, lines with only a comment, and tests within a file do not count. Each file of the overlay that is not
-for tests belongs to one mechanism. Files that several mechanisms use are in a row of their own. The files of the
-series' last patch, which is not for merging, do not count either.
+Empty lines and lines with only a comment do not count. Each file of the overlay that is not for tests belongs to one
+mechanism. Files that several mechanisms use are in a row of their own. The files of the series' last patch, which is
+not for merging, do not count either.
 """
 
 from __future__ import annotations
@@ -31,21 +31,16 @@ NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"
 """Tests, configuration and documentation."""
 C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 RUST_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
-RUST_TESTS = re.compile(r"^#\[cfg\(all\(test.*", re.MULTILINE | re.DOTALL)
 
 
 def code(path: Path) -> str:
-    """The lines of a file that are neither empty nor comment, nor a test."""
-    text = path.read_text()
-    if path.suffix == ".rs":
-        text = RUST_COMMENT.sub("", RUST_TESTS.sub("", text))
-    else:
-        text = C_COMMENT.sub("", text)
+    """The lines of a file that are neither empty nor comment."""
+    text = (RUST_COMMENT if path.suffix == ".rs" else C_COMMENT).sub("", path.read_text())
     return "\n".join(line for line in text.splitlines() if line.strip())
 
 
 def fingerprint(project: Path = paths.PROJECT) -> str:
-    """What tells kernel code from other kernel code: comments, empty lines, tests and documentation change nothing."""
+    """What tells kernel code from other kernel code: comments, empty lines and documentation change nothing."""
     digest = hashlib.sha256()
     overlay = tomllib.loads((project / "tools" / "overlay.toml").read_text())
     for name in sorted(overlay):
