@@ -39,10 +39,21 @@ def test_what_a_row_says_and_how_it_ends(output: str, status: int, verdict: str)
     assert conformance.judge(output, status)[0] == verdict
 
 
-Boot = Callable[[Callable[[bytes], None]], int]
+Boot = Callable[[Callable[[bytes], None]], emulated.VmResult]
 
 
-def script(name: str, said: str, taint: int = 0, status: int = 0) -> bytes:
+def says(*scripts: bytes, status: int = 0, complaint: str = "", console: Path = Path("/log")) -> Boot:
+    """A guest that prints these one after the other, and ends like this."""
+
+    def boot(stdout: Callable[[bytes], None]) -> emulated.VmResult:
+        for one in scripts:
+            stdout(one)
+        return emulated.VmResult(status, b"", b"", console, "tcg", [], "", "rust", "", 0, 1.0, complaint=complaint)
+
+    return boot
+
+
+def script(name: str, said: str = KEEPS, taint: int = 0, status: int = 0) -> bytes:
     return f"\0begin {name}\n{said}\n\0end {status} {taint}\n".encode()
 
 
@@ -51,86 +62,57 @@ def run(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> dict[str, Result]:
     left = list(boots)
 
     def boot(options: emulated.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
-        status = left.pop(0)(stdout)
-        return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, 1.0)
+        return left.pop(0)(stdout)
 
     monkeypatch.setattr(emulated, "run", boot)
     return conformance.run_inside(conformance.Machine("rust", True), ROWS, {}, emulated.Boots())
 
 
 def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(stdout: Callable[[bytes], None]) -> int:
-        stdout(script("first", KEEPS) + b"\0begin second\n")
+    def dies(stdout: Callable[[bytes], None]) -> emulated.VmResult:
+        stdout(script("first") + b"\0begin second\n")
         raise emulated.VmFailure("oops", "the guest oopsed", Path("/src/build/log/x"))
 
-    def lives(stdout: Callable[[bytes], None]) -> int:
-        stdout(script("third", KEEPS))
-        return 0
-
-    results = run(monkeypatch, dies, lives)
+    results = run(monkeypatch, dies, says(script("third")))
     assert [result.verdict for result in results.values()] == [KEPT, "oops", KEPT]
     assert [problem.split(":")[0] for problem in conformance.problems({"rust": results})] == ["second on Rust"]
     assert not conformance.problems({"c": results})
 
 
 def test_the_rows_after_a_broken_promise_get_a_new_guest(monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaks(stdout: Callable[[bytes], None]) -> int:
-        stdout(script("first", '{"kept": false, "figures": "1 of 0"}', status=in_turn.SPOILT))
-        return in_turn.SPOILT
-
-    def rest(stdout: Callable[[bytes], None]) -> int:
-        stdout(script("second", KEEPS) + script("third", KEEPS))
-        return 0
-
-    assert [result.verdict for result in run(monkeypatch, breaks, rest).values()] == [BROKEN, KEPT, KEPT]
+    broken = script("first", '{"kept": false, "figures": "1 of 0"}', status=in_turn.SPOILT)
+    results = run(monkeypatch, says(broken, status=in_turn.SPOILT), says(script("second"), script("third")))
+    assert [result.verdict for result in results.values()] == [BROKEN, KEPT, KEPT]
 
 
 def test_the_places_of_a_row_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     told = '{"kept": true, "figures": "2 of 2", "each": {"xfs": "", "ext4": ""}}'
-    results = run(monkeypatch, lambda stdout: stdout(script("first", told) + script("second", KEEPS) + script("third", KEEPS)) or 0)
+    results = run(monkeypatch, says(script("first", told), script("second"), script("third")))
     assert [result.each for result in results.values()] == [{"xfs": "", "ext4": ""}, {}, {}]
 
 
 def test_a_warning_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    def warns(stdout: Callable[[bytes], None]) -> int:
-        stdout(script("first", KEEPS, emulated.TAINT_WARN) + script("second", KEEPS, emulated.TAINT_WARN))
-        stdout(script("third", KEEPS, emulated.TAINT_WARN))
-        return 0
-
-    assert [result.verdict for result in run(monkeypatch, warns).values()] == [WARNED, KEPT, KEPT]
+    results = run(monkeypatch, says(*(script(row.name, taint=emulated.TAINT_WARN) for row in ROWS)))
+    assert [result.verdict for result in results.values()] == [WARNED, KEPT, KEPT]
 
 
 def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     console = tmp_path / "console"
-    lines = ["guest script: first", "guest script: second", "259:0: 7 pages were counted", "guest script: third"]
+    complaint = "259:0: 7 pages were counted"
+    lines = ["guest script: first", "guest script: second", complaint, "guest script: third"]
     console.write_text("".join(f"[    1.0] {line}\n" for line in lines))
-
-    def boot(options: emulated.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
-        stdout(b"".join(script(row.name, KEEPS) for row in ROWS))
-        complaint = "259:0: 7 pages were counted"
-        return emulated.VmResult(0, b"", b"", console, "tcg", [], "", "rust", "", 0, 1.0, complaint=complaint)
-
-    monkeypatch.setattr(emulated, "run", boot)
-    results = conformance.run_inside(conformance.Machine("rust", True), ROWS, {}, emulated.Boots())
+    results = run(monkeypatch, says(*(script(row.name) for row in ROWS), complaint=complaint, console=console))
     assert [result.verdict for result in results.values()] == [KEPT, WARNED, KEPT]
     assert "7 pages" in results["second"].figures
 
 
 def test_a_guest_that_runs_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Failure):
-        run(monkeypatch, lambda stdout: 0)
+        run(monkeypatch, says())
 
 
 def test_a_driver_that_ends_early_leaves_its_row_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ends(stdout: Callable[[bytes], None]) -> int:
-        stdout(b"\0begin first\n")
-        return 3
-
-    def rest(stdout: Callable[[bytes], None]) -> int:
-        stdout(script("second", KEEPS) + script("third", KEEPS))
-        return 0
-
-    results = run(monkeypatch, ends, rest)
+    results = run(monkeypatch, says(b"\0begin first\n", status=3), says(script("second"), script("third")))
     assert results["first"].verdict == NOT_RUN
     assert conformance.problems({"c": results})
 

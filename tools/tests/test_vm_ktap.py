@@ -61,6 +61,17 @@ def result(status: int = 0, complaint: str = "") -> emulated.VmResult:
     return emulated.VmResult(status, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, 1.0, complaint)
 
 
+def says(*parts: bytes, status: int = 0, complaint: str = "") -> Boot:
+    """A guest that prints these one after the other, and ends like this."""
+
+    def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
+        for part in parts:
+            out(part)
+        return result(status, complaint)
+
+    return boot
+
+
 @pytest.fixture
 def boots(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Boot]]:
     """The boots that the runner is going to see, in their order."""
@@ -83,31 +94,19 @@ def section(name: str, text: str, status: int = 0, taint: int = 0) -> bytes:
 
 
 def test_one_boot_for_all(boots: list[Boot]) -> None:
-    def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
-        for byte in section("a", GOOD) + section("b", GOOD):
-            out(bytes([byte]))
-        return result()
-
-    boots.append(boot)
+    boots.append(says(*(bytes([byte]) for byte in section("a", GOOD) + section("b", GOOD))))
     assert run("a", "b") == Counts(passed=2, skipped=2)
 
 
 def test_the_kernel_warned(boots: list[Boot]) -> None:
-    def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
-        out(section("a", GOOD, taint=emulated.TAINT_WARN) + section("b", GOOD, taint=emulated.TAINT_WARN))
-        return result(complaint="it is tainted by a warning")
-
-    boots.append(boot)
+    sections = (section(name, GOOD, taint=emulated.TAINT_WARN) for name in "ab")
+    boots.append(says(*sections, complaint="it is tainted by a warning"))
     counts = run("a", "b")
     assert counts.failed == 1 and counts.problems == ["a on rust: the kernel warned"]
 
 
 def test_a_complaint_without_a_taint(boots: list[Boot]) -> None:
-    def boot(out: Callable[[bytes], None]) -> emulated.VmResult:
-        out(section("a", GOOD))
-        return result(complaint="WARNING: suspicious RCU usage")
-
-    boots.append(boot)
+    boots.append(says(section("a", GOOD), complaint="WARNING: suspicious RCU usage"))
     counts = run("a")
     assert counts.failed == 1 and "suspicious RCU" in counts.problems[0]
 
@@ -123,7 +122,7 @@ def test_a_guest_that_dies_behind_a_script(boots: list[Boot]) -> None:
 
 
 def test_an_early_end_is_no_success(boots: list[Boot]) -> None:
-    boots.append(lambda out: result(status=1))
+    boots.append(says(status=1))
     assert run("a").failed == 1
 
 
