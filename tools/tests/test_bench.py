@@ -208,7 +208,9 @@ def test_a_finished_benchmark_that_could_not_be_reported_is_not_measured_again(
     ("arguments", "words"),
     [
         (["--mem", "fast"], "--mem fast is not a size"),
-        (["--drive", "floppy"], "--drive floppy: 'floppy' is unknown; give cloud, stream, fast, or limits"),
+        (["--drive", "floppy"], "^--drive floppy: 'floppy' is unknown; give cloud, stream, fast, or limits like"),
+        (["--drive", "cloud,bps=1G"], "^--drive cloud,bps=1G: 'cloud' is unknown; give cloud"),
+        (["--drive", "bps=1G,iops=0"], "^--drive bps=1G,iops=0: 'iops=0' is unknown; give cloud"),
         (["--pairs", "0"], "--pairs has to be at least 1"),
         (["--native=2"], "NATIVE=2 is unknown; give NATIVE=1, or omit it"),
         (["--cpus", "0"], "--cpus 0 is not possible; give 1 to 16"),

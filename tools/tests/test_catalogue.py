@@ -93,3 +93,14 @@ def test_only_takes_scenarios_places_and_modes(patterns: list[str], names: list[
 def test_only_that_matches_nothing_is_told() -> None:
     with pytest.raises(Failure, match="--only fast matches nothing; names are like sequential/xfs/buffered"):
         catalogue.matrix(["fast"], FOLDER)
+
+
+def test_a_request_of_the_cloud_in_memory_takes_its_share_of_a_second() -> None:
+    slow = drives.CLOUD_IN_MEMORY
+    assert slow.depth == 1 and 1e9 / slow.latency_ns == pytest.approx(float(slow.iops or 0), rel=0.001)
+
+
+@pytest.mark.parametrize(("text", "bps", "iops"), [("bps=1G", "1G", None), ("iops=1K,bps=9", "9", "1K")])
+def test_limits_of_an_emulated_drive(text: str, bps: str | None, iops: str | None) -> None:
+    drive = drives.parse(text)
+    assert (drive.name, drive.bps, drive.iops, drive.in_memory) == (text, bps, iops, False)
