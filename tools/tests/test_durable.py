@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -195,8 +194,6 @@ def test_real_fio_is_what_the_fake_one_pretends_to_be(fake: Fake, tmp_path: Path
 
     As the job files have it, it is told which clock to take: otherwise it tries one first, with threads of its name.
     """
-    if not shutil.which("fio"):
-        pytest.skip("no fio here; the build root has it")
     command = ["fio", "--output-format=json+", "--eta=never", f"--directory={tmp_path}", "--thread", "--ioengine=psync"]
     command += ["--rw=write", "--bs=4k", "--size=1m", "--rate=2m", f"--clocksource={clock}"]
     command += ["--name=one", "--numjobs=2", "--name=two", "--startdelay=1"]
