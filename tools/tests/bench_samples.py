@@ -13,14 +13,9 @@ from rust_writeback import paths
 from rust_writeback.build import kernel
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
-from rust_writeback.bench import boots, catalogue, full, jobs, plots, results
+from rust_writeback.bench import catalogue, full, jobs, plots, results
 
-FOLDER = Path(__file__).parents[1] / "loads"
-GUEST = Path(__file__).parents[1] / "guest"
-
-whole_matrix = catalogue.matrix
-
-LOADS = {load.name: load for load in whole_matrix(folder=FOLDER)}
+LOADS = {load.name: load for load in catalogue.matrix()}
 
 START = 1_767_225_600_000
 """When every load begins, in milliseconds of the epoch."""
@@ -184,13 +179,10 @@ class Guests:
         image.write_text("a kernel")
         monkeypatch.setattr(emulated, "run", self.run)
         monkeypatch.setattr(jobs, "version", lambda: "fio-3.39")
-        monkeypatch.setattr(jobs, "FOLDER", FOLDER)
-        monkeypatch.setattr(catalogue, "matrix", lambda only: whole_matrix(only, FOLDER))
         monkeypatch.setattr(kernel, "ensure", lambda: None)
         monkeypatch.setattr(paths, "PROJECT", folder)
         monkeypatch.setattr(paths, "BUILD", folder)
         monkeypatch.setattr(paths, "BZIMAGE", image)
-        monkeypatch.setattr(boots, "DRIVER", GUEST)
         monkeypatch.setattr(plots, "draw", lambda *_: {})
 
     def run(

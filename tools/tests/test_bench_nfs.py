@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import GUEST, LOADS, accept, boot
+from bench_samples import LOADS, accept, boot
 from rust_writeback import paths
-from rust_writeback.bench import results, summary, target
+from rust_writeback.bench import boots, results, summary, target
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.vm.options import NvmeOptions, VmOptions
@@ -105,7 +105,7 @@ def test_a_server_that_stops_is_told_and_holds_nobody() -> None:
     """Once it is gone a client waits for it, and so would fio, which then cannot be killed."""
     steps = results.plan([LOADS["sequential/nfs/buffered"], LOADS["sequential/nfs/dontcache"]])
     plan = {"steps": [step.plan() for step in steps], "interval": 0.05, "file_system": "nfs"}
-    drive = VmOptions(mem="512M", nvme=NvmeOptions(bps="10M"), share=GUEST)
+    drive = VmOptions(mem="512M", nvme=NvmeOptions(bps="10M"), share=boots.DRIVER)
     done = emulated.run(drive, ["sh", "-c", STOPS, "bench", results.to_text(plan)], again=emulated.from_scratch)
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["kind"] for line in told] == ["guest", "refused", "refused", "end"]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import DURABLE, FOLDER, GUEST, HANDED_OVER, LOADS, accept, round_on_hardware
+from bench_samples import DURABLE, HANDED_OVER, LOADS, accept, round_on_hardware
 from rust_writeback import paths
 from rust_writeback.vm import images
 from rust_writeback.bench import boots, catalogue, hardware, jobs, plots, results, target
@@ -108,7 +108,6 @@ def plan(folder: Path, *options: str) -> dict[str, Any]:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver of this checkout, on a machine that can run it."""
-    monkeypatch.setattr(boots, "DRIVER", GUEST)
     monkeypatch.setattr(images, "ensure_program", lambda *_: None)
     if target.io_uring_error():
         pytest.skip("no io_uring here")
@@ -181,7 +180,7 @@ def test_an_interrupted_driver_removes_its_files(disk: Path, driver: None) -> No
     folder = disk / "fresh"
     folder.mkdir()
     command = ["python3", "-B", "-m", "bench", results.to_text(plan(folder, "size=64m", "rate=512k"))]
-    with subprocess.Popen(command, cwd=GUEST, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, cwd=boots.DRIVER, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait(lambda: (folder / "large.data").exists())
         process.send_signal(signal.SIGINT)
         assert process.wait(20) != 0
@@ -260,14 +259,14 @@ def test_sizes_are_multiplied_and_nothing_else() -> None:
         "; size=1\nbs=64k\nsize=19968k\nio_size=144m\nrandseed=20260101\nnumber_ios=12000\nfiles=18\nfile_size=8m\n"
     )
     for name in catalogue.NAMES:
-        once, thrice = (jobs.read(jobs.find(name, FOLDER), factor) for factor in (1, 3))
+        once, thrice = (jobs.read(jobs.find(name), factor) for factor in (1, 3))
         # Tables of a store are more, not larger: what is read of it stays.
         read = sum(once.needs.values()) if name == "compaction" else 0
         assert thrice.footprint == pytest.approx(3 * (once.footprint - read) + read, rel=0.01)
         assert thrice.written == pytest.approx(3 * once.written, rel=0.01)
         assert thrice.paced_seconds == pytest.approx(3 * once.paced_seconds)
         assert bool(thrice.program) == bool(once.program)
-    tree = jobs.read(jobs.find("tree", FOLDER), 3)
+    tree = jobs.read(jobs.find("tree"), 3)
     assert tree.command("buffered")[3] == str(tree.files) == "13860"
 
 
@@ -290,9 +289,7 @@ class Rounds:
         monkeypatch.setenv("TARGET_NAME", "/mnt/here")
         monkeypatch.setattr(paths, "PROJECT", folder)
         monkeypatch.setattr(paths, "BUILD", folder)
-        monkeypatch.setattr(jobs, "FOLDER", FOLDER)
         monkeypatch.setattr(jobs, "version", lambda: "fio-3.39")
-        monkeypatch.setattr(boots, "DRIVER", GUEST)
         monkeypatch.setattr(target, "DEBUGFS", folder / "no-core")
         monkeypatch.setattr(target, "file_system", lambda *_: "xfs")
         monkeypatch.setattr(target.Target, "check", lambda self, dontcache: None)
@@ -308,7 +305,7 @@ class Rounds:
         self.where = plan.get("directory"), plan.get("device")
         steps = []
         for step in plan["steps"]:
-            (load,) = catalogue.select(self.place, [step["mode"]], [step["scenario"]], FOLDER, 2)
+            (load,) = catalogue.select(self.place, [step["mode"]], [step["scenario"]], factor=2)
             steps.append(results.Step(load, step["keep"]))
         self.planned.append([f"{step.load.scenario.name}/{step.load.mode}" for step in steps])
         lines = round_on_hardware(steps)
@@ -366,7 +363,7 @@ def test_files_to_be_read_and_temporary_ones_are_written_too(
     rounds: Rounds, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rounds.bench("--only", "mixed", "--only", "temp-burst/xfs/buffered", "--pairs", "2") == 0
-    mixed, temp = (jobs.read(jobs.find(name, FOLDER), 2) for name in ("mixed", "temp-burst"))
+    mixed, temp = (jobs.read(jobs.find(name), 2) for name in ("mixed", "temp-burst"))
     assert mixed.at_most_written == 2 * (208 + 2 * 24 << 20)
     assert temp.at_most_written > 10 * temp.written
     written = 2 * (mixed.at_most_written + temp.at_most_written)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bench_samples import FOLDER, LOADS
+from bench_samples import LOADS
 from rust_writeback.bench import boots, catalogue, drives, jobs, native
 from rust_writeback.errors import Failure
 from rust_writeback.vm.options import amount
@@ -15,13 +15,13 @@ ENTRIES = {entry.name: entry for entry in catalogue.CATALOGUE}
 
 
 def test_every_job_file_is_in_the_catalogue_and_the_other_way_round() -> None:
-    files = {path.stem: path for path in FOLDER.iterdir()}
+    files = {path.stem: path for path in jobs.FOLDER.iterdir()}
     assert {path.suffix for path in files.values()} == {".fio", ".ini"}
     assert set(ENTRIES) == set(files)
     runs = [(entry.name, place) for entry in catalogue.CATALOGUE for place in entry.places]
     assert len(set(runs)) == len(runs)
     for name, path in files.items():
-        assert jobs.find(name, FOLDER) == path
+        assert jobs.find(name) == path
 
 
 def test_loads_about_memory_have_less_of_it_than_files() -> None:
@@ -85,14 +85,14 @@ def test_what_runs_on_a_device_makes_no_files(name: str) -> None:
     ],
 )
 def test_only_takes_scenarios_places_and_modes(patterns: list[str], names: list[str]) -> None:
-    found = [load.name for load in catalogue.matrix(patterns, FOLDER)]
+    found = [load.name for load in catalogue.matrix(patterns)]
     expected = names or ["writers-4/ext4/dontcache", "writers-4/ext4/direct", "device-read/device/buffered"]
     assert found == expected
 
 
 def test_only_that_matches_nothing_is_told() -> None:
     with pytest.raises(Failure, match="--only fast matches nothing; names are like sequential/xfs/buffered"):
-        catalogue.matrix(["fast"], FOLDER)
+        catalogue.matrix(["fast"])
 
 
 def test_a_request_of_the_cloud_in_memory_takes_its_share_of_a_second() -> None:

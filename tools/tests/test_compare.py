@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import FOLDER, SYNCS, accept, boot, steps
+from bench_samples import SYNCS, accept, boot, steps
 from rust_writeback.bench import catalogue, results, summary
 from rust_writeback.errors import Failure
 
@@ -22,9 +22,7 @@ from bench import kernel as files  # noqa: E402
 from bench import pages, sampler, usage  # noqa: E402
 
 RUST = "rust"
-STEPS = results.plan(
-    catalogue.select("xfs", ["buffered", "dontcache"], ["sequential", "random", "writers-4", "writers-32"], FOLDER)
-)
+STEPS = results.plan(catalogue.select("xfs", ["buffered", "dontcache"], ["sequential", "random", "writers-4", "writers-32"]))
 
 
 def test_a_good_boot_is_accepted() -> None:

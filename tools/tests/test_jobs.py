@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import DURABLE, FOLDER, HANDED_OVER, START, SYNCS, clocks, fio_output, parse
+from bench_samples import DURABLE, HANDED_OVER, START, SYNCS, clocks, fio_output, parse
 from rust_writeback.bench import catalogue, jobs
 from rust_writeback.errors import Failure
 
-SCENARIOS = {entry.name: jobs.read(jobs.find(entry.name, FOLDER)) for entry in catalogue.CATALOGUE}
+SCENARIOS = {entry.name: jobs.read(jobs.find(entry.name)) for entry in catalogue.CATALOGUE}
 OF_FIO = [name for name, scenario in SCENARIOS.items() if not scenario.program]
 
 Document = dict[str, Any]

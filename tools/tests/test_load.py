@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench_samples import FOLDER, GUEST
 from rust_writeback.vm import images
-from rust_writeback.bench import jobs
+from rust_writeback.bench import boots, jobs
 
 from bench import pages  # noqa: E402
 
@@ -22,13 +21,13 @@ COMPACTION = {"numjobs=4": "numjobs=3", "files=32": "files=2", "file_size=64m": 
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, as the project compiles it."""
     path = tmp_path_factory.mktemp("bin") / "load"
-    images.compile_program(GUEST / "load.c", path)
+    images.compile_program(boots.DRIVER / "load.c", path)
     return path
 
 
 def scenario(name: str, smaller: dict[str, str], folder: Path) -> jobs.Scenario:
     """One of our files with less to do."""
-    text = (FOLDER / f"{name}.ini").read_text()
+    text = (jobs.FOLDER / f"{name}.ini").read_text()
     for much, little in smaller.items():
         assert much in text
         text = text.replace(much, little)

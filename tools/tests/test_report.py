@@ -13,11 +13,11 @@ from statistics import geometric_mean
 from typing import Any
 
 import pytest
-from bench_samples import FOLDER, accept, boot
+from bench_samples import accept, boot
 from rust_writeback.bench import catalogue, full, plots, report, results, stats, summary, table
 
 NAMES = ("sequential", "random-burst", "writers-4", "writers-32")
-LOADS = catalogue.select("xfs", catalogue.ALL_MODES, NAMES, FOLDER)
+LOADS = catalogue.select("xfs", catalogue.ALL_MODES, NAMES)
 
 Measurements = Sequence[results.Measurement]
 

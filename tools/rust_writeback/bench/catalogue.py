@@ -134,9 +134,9 @@ def select(
     ]
 
 
-def matrix(only: Sequence[str] = (), folder: Path = jobs.FOLDER) -> list[Load]:
+def matrix(only: Sequence[str] = ()) -> list[Load]:
     """All loads whose name, scenario/place/mode, one of the patterns matches; no pattern means all."""
-    return matching([load for place in PLACES for load in select(place, ALL_MODES, NAMES, folder)], only)
+    return matching([load for place in PLACES for load in select(place, ALL_MODES, NAMES)], only)
 
 
 def matching(loads: Sequence[Load], only: Sequence[str]) -> list[Load]:
