@@ -413,22 +413,17 @@ def test_what_cannot_be_measured_is_partial_and_not_tried_again(
     assert any(line.startswith("Given up: sequential/xfs/dontcache. ") for line in rounds.document()["verdicts"])
 
 
-def test_ordinary_writes_that_leave_nothing_cached_are_refused() -> None:
-    planned = results.plan([LOADS["sequential/xfs/buffered"]])
+@pytest.mark.parametrize(
+    ("mode", "cached", "words"),
+    [("buffered", 0, "stayed cached without DONTCACHE"), ("direct", (1 << 30) // results.PAGE, "nothing proves direct I/O")],
+)
+def test_writes_whose_mode_does_not_show_in_the_cache_are_refused(mode: str, cached: int, words: str) -> None:
+    planned = results.plan([LOADS[f"sequential/xfs/{mode}"]])
     lines = round_on_hardware(planned)
     (found,) = accept(lines, planned, 1, KERNEL)
     assert found.counter_after is None
-    lines[1]["cached_after"]["by_file"]["large.data"] = 0
-    with pytest.raises(Failure, match="stayed cached without DONTCACHE"):
-        accept(lines, planned, 1, KERNEL)
-
-
-def test_direct_writes_that_went_through_the_cache_are_refused() -> None:
-    planned = results.plan([LOADS["sequential/xfs/direct"]])
-    lines = round_on_hardware(planned)
-    accept(lines, planned, 1, KERNEL)
-    lines[1]["cached_after"]["by_file"]["large.data"] = (1 << 30) // results.PAGE
-    with pytest.raises(Failure, match="nothing proves direct I/O"):
+    lines[1]["cached_after"]["by_file"]["large.data"] = cached
+    with pytest.raises(Failure, match=words):
         accept(lines, planned, 1, KERNEL)
 
 

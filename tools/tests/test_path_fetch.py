@@ -4,6 +4,7 @@
 import hashlib
 import subprocess
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,23 +127,20 @@ def test_key_changes_with_any_file_of_a_tree(tmp_path: Path, monkeypatch: pytest
     assert fetch.source().identity == first.identity
 
 
-def test_other_series_is_refused(tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Failure, match=r"^KERNEL_SRC is Linux 7.2.4-rc1; there are wiring patches for 7.3 only$"):
-        unpack(make_tree(tmp_path / "tree", 2), monkeypatch)
-    assert not list(build.iterdir())
-
-
-def test_folder_that_is_no_kernel_is_refused(tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(Failure, match="KERNEL_SRC is not a Linux tree with Rust: it has no Makefile"):
-        unpack(tmp_path / "empty", monkeypatch)
-
-
-@pytest.mark.parametrize("content", [b"", b"hello" * 5000, b"\xfd7zXZ\0 and then nothing"])
-def test_file_that_is_no_kernel_is_refused(
-    content: bytes, tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda source: make_tree(source, 2), r"^KERNEL_SRC is Linux 7.2.4-rc1; there are wiring patches for 7.3 only$"),
+        (lambda source: source.mkdir(), "KERNEL_SRC is not a Linux tree with Rust: it has no Makefile"),
+        (lambda source: source.write_bytes(b""), "the kernel.s tarball source cannot be unpacked"),
+        (lambda source: source.write_bytes(b"hello" * 5000), "the kernel.s tarball source cannot be unpacked"),
+        (lambda source: source.write_bytes(b"\xfd7zXZ\0 and then nothing"), "the kernel.s tarball source cannot be unpacked"),
+    ],
+)
+def test_what_is_no_kernel_of_the_series_is_refused(
+    tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], words: str
 ) -> None:
-    (tmp_path / "file").write_bytes(content)
-    with pytest.raises(Failure):
-        unpack(tmp_path / "file", monkeypatch)
-    assert not list(build.iterdir())
+    make(tmp_path / "source")
+    with pytest.raises(Failure, match=words):
+        unpack(tmp_path / "source", monkeypatch)
+    assert not list(build.glob("*"))
