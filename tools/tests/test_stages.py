@@ -148,8 +148,8 @@ def test_parts_have_stages_that_there_are() -> None:
 def test_the_night_has_every_kernel_and_no_stage_twice() -> None:
     names = [name for name, _ in stages.part("nightly", None)]
     assert len(names) == len({*names})
-    for kernel in ("kasan", "kcsan", "kmemleak", "lockdep", "rt", "ubsan", "4k", "64k"):
-        assert any(name.startswith("guest tests") and name.endswith(kernel) for name in names), kernel
+    for end in ("kasan", "kcsan", "kmemleak", "lockdep", "rt", "ubsan", "4k", "64k"):
+        assert any(name.startswith("guest tests") and name.endswith(end) for name in names), end
     assert not {*names} & {name for name, _ in stages.STAGES if name != "kernel"}
 
 
