@@ -65,7 +65,7 @@ kernel:
 check guest host:
 	@tools/enter python3 -m rust_writeback test --part=$@ $(call option,ONLY,only)
 
-## lint: rustfmt, clippy, checkpatch, shellcheck, mypy; 1 minute
+## lint: rustfmt, clippy, checkpatch, shellcheck, mypy, pyflakes; 1 minute
 ## lines: lines of C and of Rust for each mechanism
 ## litmus: check our memory orders with the kernel's memory model
 ## arm64: compile our objects for arm64, with pages of 4 and of 64 KiB; 3 minutes

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a guest's driver would say of a boot, and guests that say it, for the tests of the comparison."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

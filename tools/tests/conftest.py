@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a failed test has to show, where nobody can look into the machine it ran on."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Generator, Iterator

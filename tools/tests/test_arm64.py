@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is compiled for arm64: our own objects and those with our hooks, with each size of pages."""
 
-from __future__ import annotations
-
 
 from rust_writeback.build import arm64, wiring
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark runs what it says in a balanced order, goes on where it was, and tells what is missing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark in user-mode Linux: its drives, what it boots, and what is known of a boot."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark through an NFS server: what proves a server's mode, who is blocked, and why there is no server."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

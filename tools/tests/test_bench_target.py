@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark on real hardware leaves nothing behind, touches nothing else, and says why it will not run."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

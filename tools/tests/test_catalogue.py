@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Every load that there is a file for is run, on the drive and with the memory that it is about."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

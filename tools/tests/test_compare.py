@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A comparison reports what it can prove, and refuses all else."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The runner of the conformance rows: a row counts as kept only if it says so itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

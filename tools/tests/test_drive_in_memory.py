@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The drive that the driver of the benchmark makes in the memory of the guest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The sync begins when the last job of fio is gone, not when fio is."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -155,7 +153,8 @@ def test_a_process_that_is_gone_already_is_no_mystery() -> None:
 
 def test_a_bare_device_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """sync(2) writes what is cached of it, and leaves the cache of the drive as it is."""
-    where, flushed = place.Place.__new__(place.Place), []
+    where = place.Place.__new__(place.Place)
+    flushed: list[int] = []
     where.bare, where.descriptor = True, 77
     monkeypatch.setattr(os, "fsync", flushed.append)
     monkeypatch.setattr(os, "sync", None)

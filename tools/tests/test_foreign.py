@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Packages of another architecture: whole or not there, and asked of apt with no package installed."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

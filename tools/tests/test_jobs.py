@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The job files are what fio understands, and what a load says that it did is what they promised."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import json

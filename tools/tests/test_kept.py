@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make results: pages of what was measured, and what the README has of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel's compiler: what ccache gives back is what would be compiled."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from rust_writeback.build import kernel
 def compiled(folder: Path, name: str) -> bytes:
     """The object of a source in the folder, with a cache in the folder."""
     environment = kernel.make_environment() | {"CCACHE_DIR": str(folder / "ccache")}
-    command = [kernel.COMPILER, "-c", "-MD", "-o", "object", name]
+    command = [str(kernel.COMPILER), "-c", "-MD", "-o", "object", name]
     subprocess.run(command, cwd=folder, env=environment, check=True)
     return (folder / "object").read_bytes()
 

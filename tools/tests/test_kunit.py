@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the KUnit suites run on."""
 
-from __future__ import annotations
-
 import pytest
 from rust_writeback.arch import ARM64
 from rust_writeback.build import config

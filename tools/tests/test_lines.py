@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Each file of the kernel's belongs to a mechanism."""
 
-from __future__ import annotations
-
 from rust_writeback.check import lines
 
 

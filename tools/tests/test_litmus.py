@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Litmus tests: what herd7 says is compared with what a test says, and no verdict is no success."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Our own program does the loads that its files promise, and says so in fio's words."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

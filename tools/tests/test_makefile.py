@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Only what stands on make's command line counts, and it arrives as it was written."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -152,6 +150,6 @@ def test_patterns_are_not_names_of_files(tmp_path: Path) -> None:
     enter = tmp_path / "tools" / "enter"
     enter.write_text('#!/bin/sh\necho "$@"\n')
     enter.chmod(0o755)
-    command = ["make", "-f", PROJECT / "Makefile", "bench", "ARGS=--only */nfs --pairs 3"]
+    command = ["make", "-f", f"{PROJECT}/Makefile", "bench", "ARGS=--only */nfs --pairs 3"]
     done = subprocess.run(command, cwd=tmp_path, env=clean(), capture_output=True, text=True, check=True)
     assert done.stdout.split()[-4:] == ["--only", "*/nfs", "--pairs", "3"]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The micro-benchmarks: what is refused, what is judged, and by which name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make mutants: a row that does not find its mutant, or cannot tell, is never passed over."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

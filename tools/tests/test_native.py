@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The native machine: its command line, and what is made of how it ended."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The drive that forgets what was not flushed, and the check that must find what is lost."""
 
-from __future__ import annotations
-
 import importlib
 import random
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make price: what is accepted, what is judged, and what the page says."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The page of promises says what the rows say."""
 
-from __future__ import annotations
-
 from rust_writeback.check import promises
 
 

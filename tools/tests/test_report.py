@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is left in the report's folder, that it needs nothing else, and that its figures are of one mind."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The series of patches: it is what is built, it applies, and nothing of it is in two patches or in none."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Ratios within pairs, their intervals, and which of many stand out."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

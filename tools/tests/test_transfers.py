@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make price CPUS=...: what the plugin says is read, lines are named and grouped, and what proves nothing is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections import Counter

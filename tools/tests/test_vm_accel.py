@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """KVM is believed after a boot under it, and for as long as that says something."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Boots whose parameter is no core: each value is told in the log, and none changes anything."""
 
-from __future__ import annotations
-
 import pytest
 from rust_writeback import paths
 from rust_writeback.errors import Failure

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """tools/vm against the built kernel: what comes out, and how each kind of death is told."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Telling an oops, a panic and a hang apart by the kernel's words."""
 
-from __future__ import annotations
-
 import pytest
 from rust_writeback.vm import console
 

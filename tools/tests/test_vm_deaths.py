@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What QEMU itself dies of is tried again, three times in all; what the guest dies of never is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

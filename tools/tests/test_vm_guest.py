@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What goes into the guest, and that the same content gives the same bytes."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 from pathlib import Path

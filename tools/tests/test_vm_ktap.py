@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guest tests' runner: whatever goes wrong, a script that did not pass has failed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The command line of tools/vm: what it means, and the one line that a mistake gets."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

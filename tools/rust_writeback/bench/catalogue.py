@@ -4,7 +4,6 @@
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ..errors import Failure
 from . import jobs
@@ -120,12 +119,10 @@ class Load:
         return f"{self.scenario.name}/{self.place}/{self.mode}"
 
 
-def select(
-    place: str, modes: Sequence[str], names: Sequence[str], folder: Path = jobs.FOLDER, factor: int = 1
-) -> list[Load]:
+def select(place: str, modes: Sequence[str], names: Sequence[str], factor: int = 1) -> list[Load]:
     """The loads of one place, mode by mode, with scenarios in the catalogue's order."""
     entries = [entry for entry in CATALOGUE if entry.name in names and place in entry.places]
-    scenarios = {entry.name: jobs.read(jobs.find(entry.name, folder), factor) for entry in entries}
+    scenarios = {entry.name: jobs.read(jobs.find(entry.name), factor) for entry in entries}
     return [
         Load(scenarios[entry.name], mode, place, entry.drive, entry.mem, entry)
         for mode in modes

@@ -207,10 +207,10 @@ def scaled(text: str, factor: int) -> str:
     return promised.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", text)
 
 
-def find(name: str, folder: Path = FOLDER) -> Path:
+def find(name: str) -> Path:
     """The job file of a scenario."""
-    ours = folder / f"{name}.ini"
-    return ours if ours.exists() else folder / f"{name}.fio"
+    ours = FOLDER / f"{name}.ini"
+    return ours if ours.exists() else FOLDER / f"{name}.fio"
 
 
 def read(path: Path, factor: int = 1) -> Scenario:

@@ -6,8 +6,6 @@ mechanism. Files that several mechanisms use are in a row of their own. The file
 not for merging, do not count either.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import hashlib
 import re

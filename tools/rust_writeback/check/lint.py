@@ -141,7 +141,7 @@ def linters() -> list[Linter]:
     rust = code_files(".rs")
     pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
     guest = paths.TOOLS / "guest"
-    python = [*(paths.TOOLS / "rust_writeback").rglob("*.py")]
+    python = [path for name in ("rust_writeback", "tests") for path in (paths.TOOLS / name).rglob("*.py")]
     python += [path for name in (".", "bench", "conformance", "lib", "tests") for path in (guest / name).glob("*.py")]
     rustfmt = ["rustfmt", "--check", "--edition=2021", f"--config-path={paths.LINUX / '.rustfmt.toml'}"]
     # A crate of QEMU's plugin asks for a newer compiler than it needs.
@@ -157,7 +157,7 @@ def linters() -> list[Linter]:
         Linter("checkpatch", code_files(".c", ".h") + placed + wiring.patches(), checkpatch),
         Linter("shellcheck", shell_files(), lambda files: _quietly(["shellcheck", *files])),
         Linter("pyflakes", sorted(paths.TOOLS.rglob("*.py")), lambda files: _quietly(["pyflakes3", *files])),
-        Linter("mypy", sorted(python), lambda files: _quietly([*types, *files], MYPYPATH=str(guest))),
+        Linter("mypy", sorted(python), lambda files: _quietly([*types, *files], MYPYPATH=f"{paths.TOOLS}:{guest}")),
         Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), results),
     ]
 
