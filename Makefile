@@ -84,7 +84,7 @@ vm:
 # All tests:
 ## test: everything that CI runs; 40 to 90 minutes
 ## nightly: the rest: sanitizers, PREEMPT_RT, arm64, eight CPUs, all promises; hours
-## test SANITIZE=NAME: guest tests with kasan, kcsan, kmemleak, lockdep or ubsan
+## test SANITIZE=NAME: guest tests and counter rows with kasan, kcsan, kmemleak, lockdep, ubsan
 ## test RT=1: KUnit, guest tests and promises on PREEMPT_RT with lockdep; 22 minutes
 ## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64
 test:
