@@ -29,13 +29,14 @@ def errors() -> Verdict:
                     heard = fsync_tells((fd, fd, other, other))
                     failed = quiet_counter(disk.device)
                 write_dontcache(fd, 0, data)
-                kept &= sync(fd) == 0
+                later = sync(fd)
                 forget(fd)
-                kept &= os.pread(fd, MIB, 0) == data
+                right = os.pread(fd, MIB, 0) == data
             end = synced_counter(disk.device)
-        kept &= exact(before) and exact(failed) and heard == ONCE and end == NOTHING
+        wrong = "" if right and not later else f", then error {later}, data {'right' if right else 'wrong'}"
+        kept &= exact(before) and exact(failed) and heard == ONCE and not wrong and end == NOTHING
         tried(not kept or before[1], f"a dirty page whose write fails: {told(before)}")
-        figures.append(f"{kind} {told(before)}, {' '.join(heard)} told, failed {told(failed)}, synced {told(end)}")
+        figures.append(f"{kind} {told(before)}, {' '.join(heard)} told, failed {told(failed)}, synced {told(end)}{wrong}")
     return Verdict(kept, "; ".join(figures))
 
 
