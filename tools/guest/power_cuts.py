@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The load that power is cut from, and the check of what it had acknowledged.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """fdatasync of DONTCACHE writes while a real-time task occupies the CPU of the drive's interrupts."""
 
@@ -119,5 +118,4 @@ def busy_cpu() -> Verdict:
     return Verdict(in_time, f"the longest of 100, the median of {ROUNDS} times: {told(dontcache, buffered)}")
 
 
-if __name__ == "__main__":
-    main(busy_cpu, breaks_c=True)
+main(busy_cpu, breaks_c=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """fsyncs in a cgroup beside a writer in a cgroup with io.max: no slower with a DONTCACHE writer than with a buffered one"""
 
@@ -8,8 +7,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, cachestat, cgroup, file_system, forked, in_cgroup, opened
-from lib.row import KIB, PATIENCE, Verdict, main, tried, waited
+from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, cachestat, cgroup, file_system, forked, in_cgroup, opened, write_pieces
+from lib.row import KIB, PATIENCE, Verdict, main, on_each, tried, waited
 
 LIMIT = 4 * MIB
 """Bytes a second that the writer's cgroup may write."""
@@ -23,8 +22,7 @@ emulated guest. An fsync that waits for the other cgroup waits for seconds."""
 def write(path: Path, flags: int) -> None:
     """Writes the file, which takes longer than the fsyncs."""
     with opened(path) as fd:
-        for offset in range(0, SIZE, PIECE):
-            os.pwritev(fd, [bytes(PIECE)], offset, flags)
+        write_pieces(fd, SIZE, PIECE, flags)
         os.fsync(fd)
 
 
@@ -44,30 +42,28 @@ def sync_often(path: Path, note: Path) -> None:
     note.write_text(str(statistics.median(took)))
 
 
-def io_max() -> Verdict:
-    figures, kept, note = [], True, Path("/tmp/seconds")
+def beside(root: Path, flags: int) -> float:
+    """The median of the seconds of an fsync beside a writer with these flags."""
+    note = Path("/tmp/seconds")
     number = os.stat(NVME).st_rdev
-    limit = f"{os.major(number)}:{os.minor(number)} wbps={LIMIT}"
-    for kind in ("ext4", "xfs"):
-        took = {}
-        with file_system(kind) as root:
-            for flags in (0, RWF_DONTCACHE):
-                with cgroup("limited") as limited, cgroup("other") as other:
-                    (limited / "io.max").write_text(limit)
-                    writer = forked(partial(write_limited, limited, root / "file", flags))
-                    with opened(root / "file") as fd:
-                        started = waited(lambda: cachestat(fd).writeback > 0, PATIENCE)
-                    tried(started is not None, "writes of the limited cgroup")
-                    in_cgroup(other, partial(sync_often, root / "log", note))
-                    ended, _ = os.waitpid(writer, os.WNOHANG)
-                    tried(ended == 0, "fsyncs while the writer is at its limit")
-                    assert os.waitpid(writer, 0)[1] == 0, "the writer failed"
-                took[flags] = float(note.read_text())
-                (root / "file").unlink()
-        kept &= took[RWF_DONTCACHE] <= MOST * took[0] + GRACE
-        figures.append(f"{kind} {took[RWF_DONTCACHE] * 1000:.1f} ms, beside a buffered writer {took[0] * 1000:.1f} ms")
-    return Verdict(kept, "; ".join(figures))
+    with cgroup("limited") as limited, cgroup("other") as other:
+        (limited / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} wbps={LIMIT}")
+        writer = forked(partial(write_limited, limited, root / "file", flags))
+        with opened(root / "file") as fd:
+            tried(waited(lambda: cachestat(fd).writeback > 0, PATIENCE) is not None, "writes of the limited cgroup")
+        in_cgroup(other, partial(sync_often, root / "log", note))
+        ended, _ = os.waitpid(writer, os.WNOHANG)
+        tried(ended == 0, "fsyncs while the writer is at its limit")
+        assert os.waitpid(writer, 0)[1] == 0, "the writer failed"
+    (root / "file").unlink()
+    return float(note.read_text())
 
 
-if __name__ == "__main__":
-    main(io_max, stacks=True)
+def io_max(kind: str) -> Verdict:
+    with file_system(kind) as root:
+        buffered, dontcache = (beside(root, flags) for flags in (0, RWF_DONTCACHE))
+    kept = dontcache <= MOST * buffered + GRACE
+    return Verdict(kept, f"{dontcache * 1000:.1f} ms, beside a buffered writer {buffered * 1000:.1f} ms")
+
+
+main(lambda: on_each(io_max), stacks=True)

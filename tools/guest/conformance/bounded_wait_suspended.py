@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """syncfs() and drops on one drive while another drive is suspended, with writers on all CPUs"""
 
@@ -8,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import DISK_MIB, INNER, mapped, null_timer, suspended
-from lib.dontcache import MIB, MKFS, NVME, cachestat, file_system, forked, mounted, opened, run, write_dontcache
+from lib.dontcache import MIB, NVME, cachestat, file_system, forked, opened, write_pieces
 from lib.dropping import pages_left
-from lib.row import BOUND, KIB, PATIENCE, Verdict, main, tried, waited
+from lib.row import BOUND, KIB, PATIENCE, Verdict, main, on_each, tried, waited
 from lib.slow import syncfs
 
 SIZE, PIECE = 4 * MIB, 64 * KIB
@@ -20,8 +19,7 @@ TIMES = 10
 def write(fd: int, cpu: int) -> None:
     """Writes a part of its own of the file, on that CPU."""
     os.sched_setaffinity(0, {cpu})
-    for offset in range(0, SIZE, PIECE):
-        write_dontcache(fd, cpu * SIZE + offset, bytes(PIECE))
+    write_pieces(fd, SIZE, PIECE, start=cpu * SIZE)
 
 
 def write_everywhere(fd: int) -> None:
@@ -49,17 +47,11 @@ def beside(kind: str, node: str, other: Path) -> tuple[float, int]:
     return longest, left
 
 
-def other_drive() -> Verdict:
-    figures, kept = [], True
-    with null_timer() as disk:
-        for kind in ("ext4", "xfs"):
-            run(*MKFS[kind], disk)
-            with mapped("suspended", DISK_MIB, f"linear {NVME} 0") as node, mounted(kind, disk, root=INNER):
-                longest, left = beside(kind, node, INNER)
-            kept &= longest <= BOUND and not left
-            figures.append(f"{kind} the longest of {TIMES} syncs took {longest:.2f} s, {left} pages stay")
-    return Verdict(kept, "; ".join(figures))
+def other_drive(kind: str) -> Verdict:
+    with null_timer() as disk, mapped("suspended", DISK_MIB, f"linear {NVME} 0") as node:
+        with file_system(kind, disk, root=INNER):
+            longest, left = beside(kind, node, INNER)
+    return Verdict(longest <= BOUND and not left, f"the longest of {TIMES} syncs took {longest:.2f} s, {left} pages stay")
 
 
-if __name__ == "__main__":
-    main(other_drive, breaks_c=True, stacks=True)
+main(lambda: on_each(other_drive), breaks_c=True, stacks=True)

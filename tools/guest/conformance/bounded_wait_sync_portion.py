@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """syncfs() of a small file beside a kick for 512 MiB on another partition of a slow drive with the same flusher.
 
@@ -117,5 +116,4 @@ def portion() -> Verdict:
     return Verdict(kept, f"{figures} took {max(waits):.1f} s")
 
 
-if __name__ == "__main__":
-    main(portion, breaks_c=True)
+main(portion, breaks_c=True)

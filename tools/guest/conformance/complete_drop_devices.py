@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Writes, overwrites and unaligned appends, wherever a device completes its requests; bare and with file systems"""
 
@@ -17,5 +16,4 @@ DEVICES: dict[str, Device] = {
     "a worker (loop)": loop,
 }
 
-if __name__ == "__main__":
-    main(lambda: drop_on(DEVICES), breaks_c=True)
+main(lambda: drop_on(DEVICES), breaks_c=True)

@@ -1,13 +1,13 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """ext4 with and without delayed allocation and with data=journal; the writer's buffer is not in memory yet."""
 
+import itertools
 import mmap
 import os
 
 from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, file_system, opened
 from lib.dropping import pages_left
-from lib.row import KIB, Verdict, main
+from lib.row import KIB, Verdict, main, nothing_left
 
 MODES = ("delalloc", "nodelalloc", "data=journal")
 BLOCKS = (4 * KIB, KIB)
@@ -27,15 +27,12 @@ def write_file(fd: int) -> None:
 
 def modes() -> Verdict:
     left = {}
-    for mode in MODES:
-        for block in BLOCKS:
-            with file_system("ext4", NVME, "-b", block, mode=mode) as root, opened(root / "file") as fd:
-                write_file(fd)
-                os.fsync(fd)
-                left[f"{mode} {block // KIB}k"] = pages_left(fd, 2 * MIB, SECONDS)
-    figures = ", ".join(f"{case} {pages}" for case, pages in left.items())
-    return Verdict(not any(left.values()), f"pages left: {figures}")
+    for mode, block in itertools.product(MODES, BLOCKS):
+        with file_system("ext4", NVME, "-b", block, mode=mode) as root, opened(root / "file") as fd:
+            write_file(fd)
+            os.fsync(fd)
+            left[f"{mode} {block // KIB}k"] = pages_left(fd, 2 * MIB, SECONDS)
+    return nothing_left(left)
 
 
-if __name__ == "__main__":
-    main(modes, breaks_c=True)
+main(modes, breaks_c=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """overlayfs on xfs, ext4 and tmpfs, btrfs, quotas, xfs with a realtime device, with zones, ext4 with encryption, with verity"""
 
@@ -149,5 +148,4 @@ def file_systems() -> Verdict:
     return of_each(wrong_with_all(FILE_SYSTEMS) | realtime() | last)
 
 
-if __name__ == "__main__":
-    main(file_systems, breaks_c=True, stacks=True)
+main(file_systems, breaks_c=True, stacks=True)

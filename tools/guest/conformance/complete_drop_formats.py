@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """xfs and ext4 with blocks of 1 to 64 KiB, and with features that change how data gets to its blocks."""
 
@@ -18,5 +17,4 @@ FORMATS = {
 }
 
 
-if __name__ == "__main__":
-    main(lambda: of_each(wrong_with_all(FORMATS)), breaks_c=True)
+main(lambda: of_each(wrong_with_all(FORMATS)), breaks_c=True)

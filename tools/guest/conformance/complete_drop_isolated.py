@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """An isolated CPU: a task that keeps it busy does not delay drops, and no worker of another CPU's writer runs on it"""
 
@@ -8,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import Device, brd, null_inline, null_softirq, nvme, target
-from lib.dontcache import MIB, RWF_DONTCACHE, cached_pages, file_system, forked, opened, write_dontcache
+from lib.dontcache import MIB, RWF_DONTCACHE, cached_pages, file_system, forked, opened, write_pieces
 from lib.knobs import setting
-from lib.row import BOUND, KIB, Verdict, main, tried
+from lib.row import BOUND, KIB, Verdict, main, nothing_left, tried
 
 CPU = Path("/sys/devices/system/cpu/isolated")
 DEVICES: dict[str, Device] = {"brd": brd, "null_blk": null_inline, "null_blk in softirq": null_softirq, "nvme": nvme}
@@ -24,8 +23,7 @@ def write_and_stay(fd: int, cpu: int, note: Path) -> None:
     """Writes to the file on that CPU, and does not let go of it until nothing is cached."""
     os.sched_setaffinity(0, {cpu})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    for offset in range(0, SIZE, PIECE):
-        write_dontcache(fd, offset, bytes(PIECE))
+    write_pieces(fd, SIZE, PIECE)
     os.fsync(fd)
     deadline = time.monotonic() + BOUND
     while (pages := cached_pages(fd)) and time.monotonic() < deadline:
@@ -47,8 +45,7 @@ def interruptions(path: Path, flags: int, cpu: int, note: Path) -> int:
     deadline = time.monotonic() + SECONDS
     with opened(path) as fd:
         while time.monotonic() < deadline:
-            for offset in range(0, 8 * MIB, PIECE):
-                os.pwritev(fd, [bytes(PIECE)], offset, flags)
+            write_pieces(fd, 8 * MIB, PIECE, flags)
             os.fdatasync(fd)
     assert os.waitpid(child, 0)[1] == 0
     return int(note.read_text())
@@ -67,12 +64,9 @@ def isolated() -> Verdict:
             left[name] = int(note.read_text())
     with file_system("xfs") as root:
         buffered, dontcache = (interruptions(root / "file", flags, cpu, note) for flags in (0, RWF_DONTCACHE))
-    figures = ", ".join(f"{name} {pages}" for name, pages in left.items())
-    return Verdict(
-        not any(left.values()) and dontcache <= buffered + MORE,
-        f"pages left: {figures}; a task lost its CPU {dontcache} times, beside a buffered writer {buffered} times",
-    )
+    kept, figures, _ = nothing_left(left)
+    figures += f"; a task lost its CPU {dontcache} times, beside a buffered writer {buffered} times"
+    return Verdict(kept and dontcache <= buffered + MORE, figures)
 
 
-if __name__ == "__main__":
-    main(isolated, breaks_c=True, stacks=True)
+main(isolated, breaks_c=True, stacks=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Overwrites of a file on ext4 with data=journal, where a task ends the writeback of folios that it has locked."""
 
@@ -7,7 +6,7 @@ import os
 from lib.devices import null_softirq
 from lib.dontcache import MIB, RWF_DONTCACHE, file_system, forget, opened
 from lib.dropping import pages_left
-from lib.row import KIB, Verdict, main
+from lib.row import KIB, Verdict, main, nothing_left
 
 LENGTH = 16 * MIB
 PIECE = 64 * KIB
@@ -30,8 +29,7 @@ def journalled() -> Verdict:
             forget(fd, LENGTH)
             for nr in range(OVERWRITES):
                 left[f"overwritten {nr}"] = write_file(fd, b"b")
-    return Verdict(not any(left.values()), ", ".join(f"{step} {pages}" for step, pages in left.items() if pages) or "none left")
+    return nothing_left(left)
 
 
-if __name__ == "__main__":
-    main(journalled, breaks_c=True)
+main(journalled, breaks_c=True)

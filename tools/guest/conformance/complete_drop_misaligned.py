@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A file is overwritten in pieces that begin and end within pages; no page may be read twice or stay.
 
@@ -11,7 +10,7 @@ import time
 from pathlib import Path
 
 from lib.dontcache import NVME, cached_pages, file_system, opened, write_dontcache
-from lib.row import SHORT, Verdict, main, tried, waited
+from lib.row import SHORT, Verdict, main, on_each, tried, waited
 
 PIECE, PIECES = 47_008, 150 if SHORT else 300
 """A page waits for half a second at least. A slow host needs longer to write the second half of 300 pieces."""
@@ -55,24 +54,20 @@ def overwrite(fd: int, dontcache: bool) -> int:
     return reads() - before
 
 
-def misaligned() -> Verdict:
-    figures, kept = [], True
-    for kind in ("xfs", "ext4"):
-        with file_system(kind) as root, opened(root / "file") as fd:
-            buffered = overwrite(fd, dontcache=False)
-            tried(buffered > PIECES / 2, f"pages that two pieces share: {buffered} read")
-            dontcache = overwrite(fd, dontcache=True)
-            again = max(dontcache - buffered, 0)
-            soon = waited(lambda: cached_pages(fd) <= 1 + again, SOON)
-            left = cached_pages(fd)
-            gone = waited(lambda: not cached_pages(fd), GONE)
-            right = all(os.pread(fd, PIECE, number * PIECE) == content(number) for number in range(PIECES))
-        kept &= dontcache <= MOST * buffered and soon is not None and gone is not None and right
-        told = f"{left} pages left after {SOON} s" + ("" if gone is not None else f", not gone after {GONE} s")
-        wrong = "" if right else ", other content"
-        figures.append(f"{kind} {dontcache} reads (buffered {buffered}), {told}{wrong}")
-    return Verdict(kept, "; ".join(figures))
+def misaligned(kind: str) -> Verdict:
+    with file_system(kind) as root, opened(root / "file") as fd:
+        buffered = overwrite(fd, dontcache=False)
+        tried(buffered > PIECES / 2, f"pages that two pieces share: {buffered} read")
+        dontcache = overwrite(fd, dontcache=True)
+        again = max(dontcache - buffered, 0)
+        soon = waited(lambda: cached_pages(fd) <= 1 + again, SOON)
+        left = cached_pages(fd)
+        gone = waited(lambda: not cached_pages(fd), GONE)
+        right = all(os.pread(fd, PIECE, number * PIECE) == content(number) for number in range(PIECES))
+    kept = dontcache <= MOST * buffered and soon is not None and gone is not None and right
+    told = f"{left} pages left after {SOON} s" + ("" if gone is not None else f", not gone after {GONE} s")
+    wrong = "" if right else ", other content"
+    return Verdict(kept, f"{dontcache} reads (buffered {buffered}), {told}{wrong}")
 
 
-if __name__ == "__main__":
-    main(misaligned, breaks_c=True)
+main(lambda: on_each(misaligned), breaks_c=True)

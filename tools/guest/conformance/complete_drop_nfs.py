@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Aligned and unaligned writes of an NFS server that writes with DONTCACHE, a second after its client's COMMIT."""
 
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from lib.dontcache import MIB, cached_pages, file_system, opened, pattern
 from lib.nfs import serve_by, served
-from lib.row import Verdict, main, tried
+from lib.row import Verdict, main, nothing_left, tried
 
 SIZE, SHIFT = 16 * MIB, 700
 RESTS = 1.2
@@ -38,8 +37,7 @@ def server() -> Verdict:
                 else:
                     left[f"{kind} {name}"] = pages
             tried(most, "a buffered server that keeps what it writes")
-    return Verdict(not any(left.values()), "pages left: " + ", ".join(f"{name} {pages}" for name, pages in left.items()))
+    return nothing_left(left)
 
 
-if __name__ == "__main__":
-    main(server, breaks_c=True)
+main(server, breaks_c=True)

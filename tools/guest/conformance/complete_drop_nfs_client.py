@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Writes with DONTCACHE to files of an NFS client, of one page and more, a second after fsync or close."""
 
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from lib.dontcache import MIB, cached_pages, file_system, opened, pattern, write_dontcache
 from lib.nfs import serve_by, served
-from lib.row import Verdict, main, tried
+from lib.row import Verdict, main, nothing_left, tried
 
 SIZES = {"a page": 4096, "a request": 64 << 10, "many requests": 16 * MIB}
 RESTS = 1.2
@@ -34,8 +33,7 @@ def client() -> Verdict:
                 time.sleep(RESTS)
                 with opened(path, os.O_RDONLY) as fd:
                     left[f"{name}, {end}"] = cached_pages(fd)
-    return Verdict(not any(left.values()), "pages left: " + "; ".join(f"{name} {pages}" for name, pages in left.items()))
+    return nothing_left(left)
 
 
-if __name__ == "__main__":
-    main(client)
+main(client)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Another program reads, splices, maps or writes the pages between the write and its writeback: they must stay."""
 
@@ -6,39 +5,33 @@ import mmap
 import os
 import time
 
-from lib.dontcache import PAGE, cached_pages, file_system, flusher_held, opened, write_dontcache
-from lib.exactness import PIECE
-from lib.row import Verdict, main, tried, waited
+from lib.dontcache import PAGE, cached_pages, file_system, flusher_held, opened
+from lib.exactness import PIECE, dirty
+from lib.row import Verdict, main, on_each, tried, waited
 
 PAGES = PIECE // PAGE
 OTHERS = ("read", "mapped", "written", "spliced")
 """What is done to the first pages of each piece but the last."""
 
 
-def not_others() -> Verdict:
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
-        with file_system(kind) as root, opened(root / "file") as fd, opened(os.devnull, os.O_WRONLY) as null:
-            with flusher_held():
-                for offset in range(0, 5 * PIECE, PIECE):
-                    write_dontcache(fd, offset, bytes(PIECE))
-                os.pread(fd, PAGE, 0)
-                with mmap.mmap(fd, PIECE, offset=PIECE) as mapping:
-                    mapping[0]  # maps the page
-                os.pwrite(fd, b"ordinary", 2 * PIECE)
-                os.sendfile(null, fd, 3 * PIECE, PAGE)
-                tried(cached_pages(fd) == 5 * PAGES, "pages that are all there before they are written")
-            os.fsync(fd)
-            # Pages of a folio go or stay together, so that one page says it of them.
-            waited(lambda: cached_pages(fd, PIECE, 4 * PIECE) == 0, 5)
-            time.sleep(0.1)
-            stay = {name: cached_pages(fd, PAGE, number * PIECE) for number, name in enumerate(OTHERS)}
-            own = cached_pages(fd, PIECE, 4 * PIECE)
-        kept &= all(stay.values()) and not own
-        words = ", ".join(f"{name} {'stays' if pages else 'is gone'}" for name, pages in stay.items())
-        figures.append(f"{kind} what was {words}; {own} of the writer's own pages left")
-    return Verdict(kept, "; ".join(figures))
+def not_others(kind: str) -> Verdict:
+    with file_system(kind) as root, opened(root / "file") as fd, opened(os.devnull, os.O_WRONLY) as null:
+        with flusher_held():
+            dirty(fd, 5 * PIECE)
+            os.pread(fd, PAGE, 0)
+            with mmap.mmap(fd, PIECE, offset=PIECE) as mapping:
+                mapping[0]  # maps the page
+            os.pwrite(fd, b"ordinary", 2 * PIECE)
+            os.sendfile(null, fd, 3 * PIECE, PAGE)
+            tried(cached_pages(fd) == 5 * PAGES, "pages that are all there before they are written")
+        os.fsync(fd)
+        # Pages of a folio go or stay together, so that one page says it of them.
+        waited(lambda: cached_pages(fd, PIECE, 4 * PIECE) == 0, 5)
+        time.sleep(0.1)
+        stay = {name: cached_pages(fd, PAGE, number * PIECE) for number, name in enumerate(OTHERS)}
+        own = cached_pages(fd, PIECE, 4 * PIECE)
+    words = ", ".join(f"{name} {'stays' if pages else 'is gone'}" for name, pages in stay.items())
+    return Verdict(all(stay.values()) and not own, f"what was {words}; {own} of the writer's own pages left")
 
 
-if __name__ == "__main__":
-    main(not_others, breaks_c=True)
+main(lambda: on_each(not_others), breaks_c=True)

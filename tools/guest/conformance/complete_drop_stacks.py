@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """dm-crypt with and without workqueues, dm-thin, dm-snapshot, raid1, raid5 and loop, bare and with file systems"""
 
@@ -6,5 +5,4 @@ from lib.devices import STACKS, loop
 from lib.dropping import drop_on
 from lib.row import main
 
-if __name__ == "__main__":
-    main(lambda: drop_on(STACKS | {"loop": loop}), breaks_c=True, stacks=True)
+main(lambda: drop_on(STACKS | {"loop": loop}), breaks_c=True, stacks=True)

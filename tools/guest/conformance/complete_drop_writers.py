@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Several DONTCACHE writers of the same pages, beside syncs of these pages."""
 
@@ -11,15 +10,13 @@ from collections.abc import Callable
 
 from lib.devices import nvme, target
 from lib.dontcache import MIB, PAGE, write_dontcache
-from lib.dropping import pages_left
-from lib.row import KIB, SHORT, Verdict, main
+from lib.dropping import PATIENCE, pages_left
+from lib.row import KIB, SHORT, Verdict, main, nothing_left
 from lib.walk import beside
 
 SECONDS = 3 if SHORT else 20
 SIZE = MIB
 LENGTHS = (100, PAGE, 64 * KIB)
-PATIENCE = 2
-"""Seconds until what is cached has to be called left."""
 
 
 def write(fd: int) -> None:
@@ -47,8 +44,7 @@ def writers() -> Verdict:
                     stack.enter_context(beside(functools.partial(repeat, fd, seed, action)))
             os.fsync(fd)
             left[kind] = pages_left(fd, SIZE, PATIENCE)
-    return Verdict(not any(left.values()), "pages left: " + ", ".join(f"{kind} {pages}" for kind, pages in left.items()))
+    return nothing_left(left)
 
 
-if __name__ == "__main__":
-    main(writers, breaks_c=True)
+main(writers, breaks_c=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A cgroup with 3000 inodes is removed while some are dirty and another cgroup writes to one; unmounts with lazytime"""
 
@@ -57,5 +56,4 @@ def removed() -> Verdict:
     return Verdict(all(end == NOTHING for end in ends.values()), figures)
 
 
-if __name__ == "__main__":
-    main(removed)
+main(removed)

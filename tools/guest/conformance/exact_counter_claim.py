@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Ordinary reads and writes of dirty DONTCACHE pages and of other pages, then DONTCACHE writes over all of them."""
 
@@ -19,5 +18,4 @@ def claim(fd: int, path: Path) -> None:
     write_dontcache(fd, 0, bytes(MIB))
 
 
-if __name__ == "__main__":
-    main(lambda: exact_after("claimed", claim))
+main(lambda: exact_after("claimed", claim))

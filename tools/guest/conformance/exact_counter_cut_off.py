@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A device with dirty pages is discarded, zeroed or shrunk, or gets another block size."""
 
@@ -45,5 +44,4 @@ def cut_off() -> Verdict:
     return Verdict(kept, "; ".join(figures))
 
 
-if __name__ == "__main__":
-    main(cut_off)
+main(cut_off)

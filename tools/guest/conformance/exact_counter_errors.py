@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Writeback fails, on a block device and on file systems."""
 
@@ -7,38 +6,34 @@ import os
 from lib.devices import BAD, TIMER, null_block, target
 from lib.dontcache import MIB, flusher_held, forget, fsync_tells, opened, pattern, sync, write_dontcache
 from lib.exactness import exact, told
-from lib.row import NOTHING, Verdict, held_counter, main, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, held_counter, main, on_each, quiet_counter, synced_counter, tried
 from lib.walk import sectors
 
 ONCE = ["EIO", "none", "EIO", "none"]
 """Each of two open files tells the error once."""
 
 
-def errors() -> Verdict:
-    figures, kept = [], True
+def errors(kind: str) -> Verdict:
     data = pattern(0, MIB)
-    for kind in ("bare", "ext4", "xfs"):
-        with null_block(TIMER) as disk:
-            with target(kind, disk.device) as fd, opened(f"/proc/self/fd/{fd}", os.O_RDWR) as other:
-                write_dontcache(fd, 0, bytes(MIB))
-                assert sync(fd) == 0, "a device that is well fails"
-                with disk.failing(*sectors(fd, kind, BAD)):
-                    with flusher_held():
-                        write_dontcache(fd, 0, bytes(MIB))
-                        before = held_counter(disk.device)
-                    heard = fsync_tells((fd, fd, other, other))
-                    failed = quiet_counter(disk.device)
-                write_dontcache(fd, 0, data)
-                later = sync(fd)
-                forget(fd)
-                right = os.pread(fd, MIB, 0) == data
-            end = synced_counter(disk.device)
-        wrong = "" if right and not later else f", then error {later}, data {'right' if right else 'wrong'}"
-        kept &= exact(before) and exact(failed) and heard == ONCE and not wrong and end == NOTHING
-        tried(not kept or before[1], f"a dirty page whose write fails: {told(before)}")
-        figures.append(f"{kind} {told(before)}, {' '.join(heard)} told, failed {told(failed)}, synced {told(end)}{wrong}")
-    return Verdict(kept, "; ".join(figures))
+    with null_block(TIMER) as disk:
+        with target(kind, disk.device) as fd, opened(f"/proc/self/fd/{fd}", os.O_RDWR) as other:
+            write_dontcache(fd, 0, bytes(MIB))
+            assert sync(fd) == 0, "a device that is well fails"
+            with disk.failing(*sectors(fd, kind, BAD)):
+                with flusher_held():
+                    write_dontcache(fd, 0, bytes(MIB))
+                    before = held_counter(disk.device)
+                heard = fsync_tells((fd, fd, other, other))
+                failed = quiet_counter(disk.device)
+            write_dontcache(fd, 0, data)
+            later = sync(fd)
+            forget(fd)
+            right = os.pread(fd, MIB, 0) == data
+        end = synced_counter(disk.device)
+    wrong = "" if right and not later else f", then error {later}, data {'right' if right else 'wrong'}"
+    kept = exact(before) and exact(failed) and heard == ONCE and not wrong and end == NOTHING
+    tried(not kept or before[1], f"a dirty page whose write fails: {told(before)}")
+    return Verdict(kept, f"{told(before)}, {' '.join(heard)} told, failed {told(failed)}, synced {told(end)}{wrong}")
 
 
-if __name__ == "__main__":
-    main(errors)
+main(lambda: on_each(errors, ("bare", "ext4", "xfs")))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A CPU goes offline after it has counted dirty pages, and another CPU cleans them."""
 
@@ -30,5 +29,4 @@ def unplug(fd: int, path: Path) -> None:
         CPU1.write_text("1")
 
 
-if __name__ == "__main__":
-    main(lambda: exact_after("unplugged", unplug))
+main(lambda: exact_after("unplugged", unplug))

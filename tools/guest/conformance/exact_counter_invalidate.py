@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Dirty pages are invalidated by drop_caches, by POSIX_FADV_DONTNEED, and by an O_DIRECT write over them."""
 
@@ -20,5 +19,4 @@ def invalidate(fd: int, path: Path) -> None:
     tried(counter()[1] < before[1], "dirty pages that are invalidated")
 
 
-if __name__ == "__main__":
-    main(lambda: exact_after("invalidated", invalidate))
+main(lambda: exact_after("invalidated", invalidate))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Page faults look up pages that a DONTCACHE writer is about to count and the flusher is about to clean."""
 
@@ -9,9 +8,9 @@ import random
 import time
 from pathlib import Path
 
-from lib.dontcache import PAGE, cached_pages, file_system, opened, write_dontcache
+from lib.dontcache import PAGE, cached_pages, file_system, opened, write_pieces
 from lib.exactness import told
-from lib.row import NOTHING, SHORT, Verdict, main, synced_counter
+from lib.row import NOTHING, SHORT, Verdict, main, on_each, synced_counter
 from lib.walk import beside
 
 SECONDS = 3 if SHORT else 10
@@ -35,25 +34,19 @@ def fault(path: Path, deadline: float) -> None:
     assert faults > SECONDS, f"{faults} page faults"
 
 
-def lookups() -> Verdict:
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
-        with file_system(kind) as root, opened(root / "file") as fd:
-            os.ftruncate(fd, PAGES * PAGE)
-            deadline = time.monotonic() + SECONDS
-            rounds = 0
-            with beside(functools.partial(fault, root / "file", deadline)):
-                while time.monotonic() < deadline:
-                    for page in range(PAGES):
-                        write_dontcache(fd, page * PAGE, bytes(PAGE))
-                    os.fdatasync(fd)
-                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-                    rounds += 1
-            end = synced_counter()
-        kept &= end == NOTHING
-        figures.append(f"{kind} {rounds * PAGES} writes, synced {told(end)}")
-    return Verdict(kept, "; ".join(figures))
+def lookups(kind: str) -> Verdict:
+    with file_system(kind) as root, opened(root / "file") as fd:
+        os.ftruncate(fd, PAGES * PAGE)
+        deadline = time.monotonic() + SECONDS
+        rounds = 0
+        with beside(functools.partial(fault, root / "file", deadline)):
+            while time.monotonic() < deadline:
+                write_pieces(fd, PAGES * PAGE, PAGE)
+                os.fdatasync(fd)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                rounds += 1
+        end = synced_counter()
+    return Verdict(end == NOTHING, f"{rounds * PAGES} writes, synced {told(end)}")
 
 
-if __name__ == "__main__":
-    main(lookups, breaks_c=True)
+main(lambda: on_each(lookups), breaks_c=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Compaction migrates dirty folios again and again beside a DONTCACHE writer."""
 
@@ -9,7 +8,7 @@ from pathlib import Path
 from lib.dontcache import MIB, PAGE, core, file_system, held, migrated, opened, write_dontcache
 from lib.dropping import pages_left
 from lib.exactness import exact, told
-from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, main, on_each, quiet_counter, synced_counter, tried
 
 SIZE = 16 * MIB
 LARGE = 16 * PAGE
@@ -49,36 +48,30 @@ def dirty(fd: int, between: int, piece: int) -> None:
     os.ftruncate(between, 0)
 
 
-def migration() -> Verdict:
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
-        before, own = migrated(), 0
-        with file_system(kind) as root, held():
-            with opened(root / "file") as fd, opened(root / "between") as between:
-                for nr, piece in enumerate(PIECES):
-                    dirty(fd, between, piece)
-                    frames = dirty_frames()
-                    compact()
-                    own += len(dirty_frames() - frames)
-                    if core() == "rust":
-                        counted = quiet_counter()
-                        kept &= exact(counted)
-                        tried(not kept or counted[1], f"dirty pages that stay: {told(counted)}")
-                    if nr < len(PIECES) // 2:
-                        # What has moved is written and dropped; in the other half it is truncated while it is dirty.
-                        os.fsync(fd)
-                        left = pages_left(fd, SIZE, 10) if core() == "rust" else 0
-                        kept &= not left
-                        figures += [f"{left} pages of {kind} stay"] if left else []
-                    os.ftruncate(fd, 0)
-                    end = synced_counter()
-                    kept &= end == NOTHING
-        moved = migrated() - before
-        tried(not kept or (own > MANY if core() == "rust" else moved), f"dirty pages that are moved, of {kind}: {own}")
-        whose = f", {own} of them dirty, then {told(counted)}" if core() == "rust" else ""
-        figures.append(f"{kind} {moved} pages moved{whose}, in the end {told(end)}")
-    return Verdict(kept, "; ".join(figures))
+def migration(kind: str) -> Verdict:
+    before, own, stay, kept = migrated(), 0, "", True
+    with file_system(kind) as root, held(), opened(root / "file") as fd, opened(root / "between") as between:
+        for nr, piece in enumerate(PIECES):
+            dirty(fd, between, piece)
+            frames = dirty_frames()
+            compact()
+            own += len(dirty_frames() - frames)
+            if core() == "rust":
+                counted = quiet_counter()
+                kept &= exact(counted)
+                tried(not kept or counted[1], f"dirty pages that stay: {told(counted)}")
+            if nr < len(PIECES) // 2:
+                # What has moved is written and dropped; in the other half it is truncated while it is dirty.
+                os.fsync(fd)
+                if left := pages_left(fd, SIZE, 10) if core() == "rust" else 0:
+                    kept, stay = False, f", {left} pages stay"
+            os.ftruncate(fd, 0)
+            end = synced_counter()
+            kept &= end == NOTHING
+    moved = migrated() - before
+    tried(not kept or (own > MANY if core() == "rust" else moved), f"dirty pages that are moved: {own}")
+    whose = f", {own} of them dirty, then {told(counted)}" if core() == "rust" else ""
+    return Verdict(kept, f"{moved} pages moved{whose}{stay}, in the end {told(end)}")
 
 
-if __name__ == "__main__":
-    main(migration, breaks_c=True)
+main(lambda: on_each(migration), breaks_c=True)

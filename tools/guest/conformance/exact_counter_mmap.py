@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Stores through a mapping into dirty DONTCACHE pages and into other pages."""
 
@@ -16,5 +15,4 @@ def store(fd: int, path: Path) -> None:
             mapping[offset + PAGE : offset + PAGE + 8] = b"mapped!!"
 
 
-if __name__ == "__main__":
-    main(lambda: exact_after("mapped", store))
+main(lambda: exact_after("mapped", store))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """An NFS server writes with DONTCACHE to a drive that fails; the client gets one error."""
 
@@ -11,7 +10,7 @@ from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
 from lib.exactness import exact, told
 from lib.nfs import serve_by, served
-from lib.row import NOTHING, Verdict, main, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, main, on_each, quiet_counter, synced_counter, tried
 from lib.walk import sectors
 
 
@@ -25,35 +24,31 @@ def send(fd: int) -> int:
     return 0
 
 
-def server() -> Verdict:
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
-        with null_block(TIMER) as disk:
-            with (
-                file_system(kind, disk.device) as root,
-                served(root, Path("/tmp/nfs")) as mounted,
-                opened(mounted / "file") as fd,
-                opened(root / "file", os.O_RDONLY) as behind,
-            ):
-                serve_by("dontcache")
-                assert not send(fd) and not sync(fd), "a device that is well fails"
-                tried(cached_pages(behind) < MIB // PAGE, "a server that writes with DONTCACHE")
-                with disk.failing(*sectors(behind, kind, BAD)):
-                    heard = [send(fd), sync(fd), sync(fd)]
-                    failed = quiet_counter(disk.device)
-                # A server compares what a WRITE meets with the time of its open(), and may tell the old error again.
-                send(fd)
-                assert not sync(fd), "a device that is well again fails"
-                differs = os.pread(behind, MIB, 0) != pattern(0, MIB)
-            end = synced_counter(disk.device)
-        # The reply to a WRITE may tell it first, where the pages were written so soon.
-        once = heard[1:] == [errno.EIO, 0]
-        kept &= exact(failed) and once and end == NOTHING and not differs
-        errors = ", ".join(errno.errorcode.get(error, "no error") for error in heard)
-        differing = ", the file differs" if differs else ""
-        figures.append(f"{kind} {errors}, failed {told(failed)}, synced {told(end)}{differing}")
-    return Verdict(kept, "; ".join(figures))
+def server(kind: str) -> Verdict:
+    with null_block(TIMER) as disk:
+        with (
+            file_system(kind, disk.device) as root,
+            served(root, Path("/tmp/nfs")) as mounted,
+            opened(mounted / "file") as fd,
+            opened(root / "file", os.O_RDONLY) as behind,
+        ):
+            serve_by("dontcache")
+            assert not send(fd) and not sync(fd), "a device that is well fails"
+            tried(cached_pages(behind) < MIB // PAGE, "a server that writes with DONTCACHE")
+            with disk.failing(*sectors(behind, kind, BAD)):
+                heard = [send(fd), sync(fd), sync(fd)]
+                failed = quiet_counter(disk.device)
+            # A server compares what a WRITE meets with the time of its open(), and may tell the old error again.
+            send(fd)
+            assert not sync(fd), "a device that is well again fails"
+            differs = os.pread(behind, MIB, 0) != pattern(0, MIB)
+        end = synced_counter(disk.device)
+    # The reply to a WRITE may tell it first, where the pages were written so soon.
+    once = heard[1:] == [errno.EIO, 0]
+    kept = exact(failed) and once and end == NOTHING and not differs
+    errors = ", ".join(errno.errorcode.get(error, "no error") for error in heard)
+    differing = ", the file differs" if differs else ""
+    return Verdict(kept, f"{errors}, failed {told(failed)}, synced {told(end)}{differing}")
 
 
-if __name__ == "__main__":
-    main(server)
+main(lambda: on_each(server))

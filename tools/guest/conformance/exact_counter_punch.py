@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A hole whose ends are inside of pages is punched into dirty pages."""
 
@@ -15,5 +14,4 @@ def punch(fd: int, path: Path) -> None:
     tried(counter()[1] < before[1], "dirty pages in the hole")
 
 
-if __name__ == "__main__":
-    main(lambda: exact_after("punched", punch))
+main(lambda: exact_after("punched", punch))

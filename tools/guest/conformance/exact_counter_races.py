@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """DONTCACHE writers beside ordinary writers, mappings, invalidation and syncs of the same pages."""
 
@@ -15,7 +14,7 @@ from pathlib import Path
 from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, counter, file_system, opened, write_dontcache
 from lib.exactness import told
-from lib.row import KIB, NOTHING, SHORT, Verdict, main, synced_counter, tried
+from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, synced_counter, tried
 from lib.walk import beside
 
 SECONDS = 3 if SHORT else 10
@@ -79,26 +78,21 @@ def looks() -> list[bool]:
     return seen
 
 
-def races() -> Verdict:
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
-        with file_system(kind) as root:
-            path = root / "file"
-            with opened(path) as fd:
-                # Blocks and no pages: those of a large folio would stay, as only parts of it are ever dropped.
-                os.pwrite(fd, bytes(SIZE), 0)
-                os.fsync(fd)
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            with contextlib.ExitStack() as stack:
-                for seed, action in enumerate((dontcache, dontcache, ordinary, mapped, clean, sync)):
-                    stack.enter_context(beside(functools.partial(repeat, path, seed, action)))
-                seen = looks()
-            tried(sum(seen) > SECONDS, f"dirty DONTCACHE pages all the time: at {sum(seen)} of {len(seen)} looks")
-            end = synced_counter()
-        kept &= end == NOTHING
-        figures.append(f"{kind} counted at {sum(seen)} of {len(seen)} looks, synced {told(end)}")
-    return Verdict(kept, "; ".join(figures))
+def races(kind: str) -> Verdict:
+    with file_system(kind) as root:
+        path = root / "file"
+        with opened(path) as fd:
+            # Blocks and no pages: those of a large folio would stay, as only parts of it are ever dropped.
+            os.pwrite(fd, bytes(SIZE), 0)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        with contextlib.ExitStack() as stack:
+            for seed, action in enumerate((dontcache, dontcache, ordinary, mapped, clean, sync)):
+                stack.enter_context(beside(functools.partial(repeat, path, seed, action)))
+            seen = looks()
+        tried(sum(seen) > SECONDS, f"dirty DONTCACHE pages all the time: at {sum(seen)} of {len(seen)} looks")
+        end = synced_counter()
+    return Verdict(end == NOTHING, f"counted at {sum(seen)} of {len(seen)} looks, synced {told(end)}")
 
 
-if __name__ == "__main__":
-    main(races)
+main(lambda: on_each(races))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Pages are written again and again while they are dirty or under writeback."""
 
@@ -23,5 +22,4 @@ def redirty(fd: int, path: Path) -> None:
     tried(under_writeback, "pages under writeback")
 
 
-if __name__ == "__main__":
-    main(lambda: exact_after("redirtied", redirty))
+main(lambda: exact_after("redirtied", redirty))

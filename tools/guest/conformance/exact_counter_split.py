@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Truncation splits large dirty folios of xfs."""
 
@@ -36,5 +35,4 @@ def split() -> Verdict:
     return Verdict(kept, f"xfs {told(before)}, {SPLITS} splits {told(after)}, synced {told(end)}")
 
 
-if __name__ == "__main__":
-    main(split)
+main(split)

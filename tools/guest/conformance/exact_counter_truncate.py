@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A file is truncated in the middle of a large folio, and as a whole."""
 
@@ -22,5 +21,4 @@ def truncate(fd: int, path: Path) -> None:
         os.ftruncate(other, 0)
 
 
-if __name__ == "__main__":
-    main(lambda: exact_after("truncated", truncate))
+main(lambda: exact_after("truncated", truncate))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A flusher that must write much buffered data to a slow drive.
 
@@ -8,7 +7,7 @@ The page has another file beside it, whose ordinary pages are more than the kick
 import os
 import time
 
-from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, left_of, opened, run, until, write_dontcache
+from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, left_of, opened, run, until, write_dontcache, write_pieces
 from lib.knobs import knobs, never_many, never_periodic
 from lib.row import PATIENCE, Verdict, main, tried, waited
 from lib.slow import SPEED, slow_drive
@@ -29,8 +28,7 @@ def busy() -> Verdict:
             for file, size in ((fd, PAGE), (beside, BESIDE)):
                 write_dontcache(file, 0, bytes(size))
                 os.fsync(file)
-            for offset in range(0, MUCH, MIB):
-                os.pwrite(much, bytes(MIB), offset)
+            write_pieces(much, MUCH, MIB, flags=0)
             os.pwrite(beside, bytes(BESIDE - PAGE), PAGE)
             with knobs(dirty_writeback_centisecs=HOUR):
                 started = waited(lambda: cachestat(much).writeback > 0, PATIENCE)
@@ -49,5 +47,4 @@ def busy() -> Verdict:
     return Verdict(after > before // 2, figures)
 
 
-if __name__ == "__main__":
-    main(busy, breaks_c=True)
+main(busy, breaks_c=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A long syncfs() of many files on a slow drive, beside a page of one of them, of a new file, and of another partition.
 
@@ -70,5 +69,4 @@ def one_sync() -> Verdict:
     return Verdict(took is not None and after > before // 2 and not left, figures)
 
 
-if __name__ == "__main__":
-    main(one_sync, breaks_c=True)
+main(one_sync, breaks_c=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """1024 pages while no worker can be created, so that the rescuer of the workqueue runs the flusher."""
 
@@ -13,7 +12,7 @@ from lib.devices import loop
 from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, trace, write_dontcache
 from lib.knobs import never_many, never_periodic, setting
-from lib.row import BOUND, Verdict, main, told_wait, tried, waited
+from lib.row import BOUND, Verdict, main, on_each, told_wait, tried, waited
 from lib.walk import SECTOR, NullBlock
 
 SIZE = 1024 * PAGE
@@ -62,32 +61,27 @@ def no_workers() -> Iterator[None]:
         yield
 
 
-def rescuer() -> Verdict:
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
-        with NullBlock(DISK_MIB, SECTOR) as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
-            with contextlib.ExitStack() as stack:
-                before = [stack.enter_context(opened(root / f"{number}")) for number in range(FILES)]
-                fd = stack.enter_context(opened(root / "page"))
-                stack.enter_context(no_workers())
-                for other in before:
-                    os.pwrite(other, bytes(SIZE), 0)
-                with trace("writeback/writeback_single_inode") as lines:
-                    write_dontcache(fd, 0, bytes(PAGE))
-                    took = waited(lambda fd=fd: cachestat(fd).dirty == 0, BOUND)  # type: ignore[misc]
-                page, others = os.fstat(fd), {os.fstat(other).st_ino for other in before}
-                bdi = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: "
-                written = [line for line in lines() if bdi in line]
-                inodes = [int(line.partition(f"{bdi}ino=")[2].split()[0]) for line in written]
-                rescued = any(map(by_rescuer, written))
-                by_others = any(inode == page.st_ino and not by_rescuer(line) for inode, line in zip(inodes, written))
-        tried(rescued and not by_others, "a flusher that the rescuer runs")
-        first = sum(inode in others for inode in itertools.takewhile(lambda inode: inode != page.st_ino, inodes))
-        # The page may wait for the file that the rescuer has begun, not for all that has been dirty for longer.
-        kept &= took is not None and first <= 1
-        figures.append(f"{kind} {told_wait(took)}, {first} of {FILES} other files came first")
-    return Verdict(kept, "; ".join(figures))
+def rescuer(kind: str) -> Verdict:
+    with NullBlock(DISK_MIB, SECTOR) as disk, file_system(kind, disk.device) as root, never_periodic(), never_many():
+        with contextlib.ExitStack() as stack:
+            before = [stack.enter_context(opened(root / f"{number}")) for number in range(FILES)]
+            fd = stack.enter_context(opened(root / "page"))
+            stack.enter_context(no_workers())
+            for other in before:
+                os.pwrite(other, bytes(SIZE), 0)
+            with trace("writeback/writeback_single_inode") as lines:
+                write_dontcache(fd, 0, bytes(PAGE))
+                took = waited(lambda: cachestat(fd).dirty == 0, BOUND)
+            page, others = os.fstat(fd), {os.fstat(other).st_ino for other in before}
+            bdi = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: "
+            written = [line for line in lines() if bdi in line]
+            inodes = [int(line.partition(f"{bdi}ino=")[2].split()[0]) for line in written]
+            rescued = any(map(by_rescuer, written))
+            by_others = any(inode == page.st_ino and not by_rescuer(line) for inode, line in zip(inodes, written))
+    tried(rescued and not by_others, "a flusher that the rescuer runs")
+    first = sum(inode in others for inode in itertools.takewhile(lambda inode: inode != page.st_ino, inodes))
+    # The page may wait for the file that the rescuer has begun, not for all that has been dirty for longer.
+    return Verdict(took is not None and first <= 1, f"{told_wait(took)}, {first} of {FILES} other files came first")
 
 
-if __name__ == "__main__":
-    main(rescuer, breaks_c=True)
+main(lambda: on_each(rescuer), breaks_c=True)

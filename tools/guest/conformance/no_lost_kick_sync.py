@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Repeated syncfs() of one partition of a slow drive, beside a page of another partition with the same flusher."""
 
@@ -59,5 +58,4 @@ def cachestat_of(root: Path, number: int) -> int:
     return int(stat.dirty + stat.writeback)
 
 
-if __name__ == "__main__":
-    main(beside_syncs, breaks_c=True)
+main(beside_syncs, breaks_c=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A queue of buffered and of O_DIRECT writes through aio (io_submit), to files and to a block device."""
 
@@ -31,5 +30,4 @@ def aio() -> Verdict:
     return Verdict(not wrong, "; ".join(wrong) or f"{writes} writes, all in their place")
 
 
-if __name__ == "__main__":
-    main(aio)
+main(aio)

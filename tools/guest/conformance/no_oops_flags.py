@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Combinations of O_DIRECT, O_SYNC, O_DSYNC, O_APPEND and RWF flags, by each interface, to files and a block device.
 
@@ -36,5 +35,4 @@ def flags() -> Verdict:
     return Verdict(not wrong, "; ".join(figures + wrong))
 
 
-if __name__ == "__main__":
-    main(flags)
+main(flags)

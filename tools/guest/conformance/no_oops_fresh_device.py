@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """O_DIRECT writes to a block device whose inode was never dirtied, through each interface, then buffered writes."""
 
@@ -26,5 +25,4 @@ def fresh_device() -> Verdict:
     return Verdict(not wrong and untouched == counted == (0, 0), "; ".join([figures, *wrong]))
 
 
-if __name__ == "__main__":
-    main(fresh_device, breaks_c=True)
+main(fresh_device, breaks_c=True)

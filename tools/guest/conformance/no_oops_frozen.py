@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Buffered, O_DIRECT and O_SYNC writers while their file system is frozen and thawed."""
 
@@ -49,5 +48,4 @@ def freezing() -> Verdict:
     return Verdict(wrong == 0, f"{freezes} freezes; {wrong} files differ")
 
 
-if __name__ == "__main__":
-    main(freezing)
+main(freezing)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """io_uring with and without fixed buffers, and with and without a submission thread; reads that must not wait."""
 
@@ -61,5 +60,4 @@ def io_uring() -> Verdict:
     return Verdict(not wrong, "; ".join([f"{runs} runs of fio, verified after a remount", *wrong]))
 
 
-if __name__ == "__main__":
-    main(io_uring)
+main(io_uring)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A loop device on a file of xfs, with buffered and direct I/O below, bare and with ext4."""
 
@@ -35,5 +34,4 @@ def loop() -> Verdict:
     return Verdict(not wrong, f"what differs: {'; '.join(wrong) or 'nothing'} of bare, ext4, direct {', '.join(ways)}")
 
 
-if __name__ == "__main__":
-    main(loop)
+main(loop)

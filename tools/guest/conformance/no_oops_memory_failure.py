@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A page fails while it is dirty, under writeback, or waiting to be dropped: the writer hears of lost data, and no more is lost"""
 
@@ -90,5 +89,4 @@ def memory_failure() -> Verdict:
     return of_each(wrong)
 
 
-if __name__ == "__main__":
-    main(memory_failure, stacks=True)
+main(memory_failure, stacks=True)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Writes through each interface to an NFS client, whose server writes buffered, with DONTCACHE, or directly."""
 
@@ -37,5 +36,4 @@ def clients() -> Verdict:
     return Verdict(not wrong, "; ".join(figures + wrong))
 
 
-if __name__ == "__main__":
-    main(clients)
+main(clients)

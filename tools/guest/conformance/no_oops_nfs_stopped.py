@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """An NFS server is stopped and started again while its client writes; committed data must be there."""
 
@@ -64,5 +63,4 @@ def server() -> Verdict:
     return Verdict(not wrong, "; ".join(figures + wrong))
 
 
-if __name__ == "__main__":
-    main(server)
+main(server)

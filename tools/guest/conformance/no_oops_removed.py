@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A device is removed in several ways while its pages are dirty and writers run, bare and with a file system."""
 
@@ -76,5 +75,4 @@ def removed() -> Verdict:
     return Verdict(not untold, "; ".join(untold) or f"{removals} removals, all writers were told of each")
 
 
-if __name__ == "__main__":
-    main(removed)
+main(removed)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """splice and sendfile from pages that are dropped while a pipe or another file holds them, and into such pages."""
 
@@ -38,5 +37,4 @@ def splice() -> Verdict:
     return Verdict(not wrong, f"what differs: {', '.join(wrong) or 'nothing'}")
 
 
-if __name__ == "__main__":
-    main(splice)
+main(splice)

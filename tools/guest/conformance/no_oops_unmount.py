@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A file system is unmounted with dirty DONTCACHE pages, and lazily while a writer runs."""
 
@@ -52,5 +51,4 @@ def unmount() -> Verdict:
     return Verdict(wrong == 0, f"{2 * ROUNDS} unmounts, {lazily} of them lazy; {wrong} files differ")
 
 
-if __name__ == "__main__":
-    main(unmount)
+main(unmount)

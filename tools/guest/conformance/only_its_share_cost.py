@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE page beside 10 and 20,000 dirty ordinary files, which must not be written and must keep their age."""
 
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from lib.dontcache import PAGE, cachestat, file_system, opened, trace, write_dontcache
 from lib.knobs import never_many, never_periodic
-from lib.row import BOUND, SHORT, Verdict, main, told_wait, tried, waited
+from lib.row import BOUND, SHORT, Verdict, main, on_each, told_wait, tried, waited
 
 FILES = (10, 2_000 if SHORT else 20_000)
 WRITES = 10
@@ -40,31 +39,26 @@ def dirtied(root: Path, count: int) -> set[int]:
     return inodes
 
 
-def cost() -> Verdict:
-    figures, kept = [], True
-    for count in FILES:
-        with file_system("xfs") as root, opened(root / "page") as fd, never_periodic(), never_many():
-            inodes = dirtied(root, count)
-            time.sleep(PAUSE)
-            longest: float | None = 0.0
-            with trace("writeback/writeback_single_inode") as lines:
-                for number in range(WRITES):
-                    write_dontcache(fd, number * PAGE, bytes(PAGE))
-                    took = waited(lambda fd=fd: cachestat(fd).dirty == 0, BOUND)  # type: ignore[misc]
-                    longest = None if took is None or longest is None else max(longest, took)
-                own = os.fstat(fd).st_ino
-                foreign = sum(pages for inode, _, pages in written(lines()) if inode != own)
-            with trace("writeback/writeback_single_inode") as lines:
-                os.sync()
-                ages = {inode: age for inode, age, pages in written(lines()) if inode in inodes and pages}
-        young = sum(age < PAUSE for age in ages.values())
-        kept &= longest is not None and not foreign and not young
-        tried(not kept or ages.keys() == inodes, f"files that stay dirty: {len(ages)} of {count}")
-        figures.append(
-            f"{count} files: {WRITES} pages, the slowest {told_wait(longest)}, {foreign} foreign pages, {young} dates lost"
-        )
-    return Verdict(kept, "; ".join(figures))
+def cost(count: int) -> Verdict:
+    with file_system("xfs") as root, opened(root / "page") as fd, never_periodic(), never_many():
+        inodes = dirtied(root, count)
+        time.sleep(PAUSE)
+        longest: float | None = 0.0
+        with trace("writeback/writeback_single_inode") as lines:
+            for number in range(WRITES):
+                write_dontcache(fd, number * PAGE, bytes(PAGE))
+                took = waited(lambda: cachestat(fd).dirty == 0, BOUND)
+                longest = None if took is None or longest is None else max(longest, took)
+            own = os.fstat(fd).st_ino
+            foreign = sum(pages for inode, _, pages in written(lines()) if inode != own)
+        with trace("writeback/writeback_single_inode") as lines:
+            os.sync()
+            ages = {inode: age for inode, age, pages in written(lines()) if inode in inodes and pages}
+    young = sum(age < PAUSE for age in ages.values())
+    kept = longest is not None and not foreign and not young
+    tried(not kept or ages.keys() == inodes, f"files that stay dirty: {len(ages)} of {count}")
+    told = f"the slowest {told_wait(longest)}, {foreign} foreign pages, {young} dates lost"
+    return Verdict(kept, f"files: {WRITES} pages, {told}")
 
 
-if __name__ == "__main__":
-    main(cost, breaks_c=True)
+main(lambda: on_each(cost, FILES), breaks_c=True)

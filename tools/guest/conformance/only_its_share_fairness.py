@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE writer and a buffered writer at the same time: neither starves."""
 
@@ -45,5 +44,4 @@ def fairness() -> Verdict:
     return Verdict(kept, ", ".join(f"{name} {rate:.1f} MiB/s" for name, rate in rates.items()))
 
 
-if __name__ == "__main__":
-    main(fairness)
+main(fairness)

@@ -1,15 +1,14 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Few pages wait for more, and enough pages begin a round: in one file, in several files, and in cgroups."""
 
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, cgroup, file_system, forked, in_cgroup, left_of, opened, trace, write_dontcache
+from lib.dontcache import MIB, cgroup, file_system, forked, in_cgroup, left_of, opened, trace, write_pieces
 from lib.knobs import never_many, never_periodic
 from lib.row import PATIENCE, Verdict, main, tried, waited
 
@@ -30,24 +29,19 @@ CASES = (
 """How many files, how much, whether each is of a cgroup and so of a wb of its own, and whether that is enough."""
 
 
-def write(fd: int, size: int) -> None:
-    for place in range(0, size, PIECE):
-        write_dontcache(fd, place, bytes(PIECE))
-
-
 def write_all(files: Sequence[int], size: int, groups: Sequence[Path]) -> float:
     """Writes to each file, in its cgroup if there are cgroups; when the first write began."""
     if not groups:
         begin = time.monotonic()
         for fd in files:
-            write(fd, size)
+            write_pieces(fd, size, PIECE)
         return begin
     there, go = os.pipe(), os.pipe()
 
     def member(fd: int) -> None:
         os.write(there[1], b"x")
         os.read(go[0], 1)
-        write(fd, size)
+        write_pieces(fd, size, PIECE)
 
     writers = [forked(partial(in_cgroup, group, partial(member, fd))) for fd, group in zip(files, groups, strict=True)]
     # To enter a cgroup may take as long as few pages wait, so all have entered before the first writes.
@@ -63,23 +57,17 @@ def write_all(files: Sequence[int], size: int, groups: Sequence[Path]) -> float:
     return begin
 
 
-@contextlib.contextmanager
-def rests(files: Sequence[int]) -> Iterator[None]:
-    """Nothing is left of the files in the end."""
-    yield
-    tried(waited(lambda: not any(left_of(fd) for fd in files), PATIENCE), "a round that wrote all")
-
-
 def has_begun(root: Path, number: int, size: int, grouped: bool) -> tuple[bool, float]:
     """Whether a round began after so many files were written to, so much together, and how long that took to learn."""
     with contextlib.ExitStack() as stack:
         paths = [root / str(each) for each in range(number)]
         groups = [stack.enter_context(cgroup(f"of-{path.name}")) for path in paths if grouped]
         files = [stack.enter_context(opened(path)) for path in paths]
-        stack.enter_context(rests(files))
-        lines = stack.enter_context(trace("writeback/writeback_start"))
-        begin = write_all(files, size // number, groups)
-        return any("reason=dontcache" in line for line in lines()), time.monotonic() - begin
+        with trace("writeback/writeback_start") as lines:
+            begin = write_all(files, size // number, groups)
+            begun, took = any("reason=dontcache" in line for line in lines()), time.monotonic() - begin
+        tried(waited(lambda: not any(left_of(fd) for fd in files), PATIENCE), "a round that wrote all")
+        return begun, took
 
 
 def gathered() -> Verdict:
@@ -99,5 +87,4 @@ def gathered() -> Verdict:
     return Verdict(True, "; ".join(figures))
 
 
-if __name__ == "__main__":
-    main(gathered, breaks_c=True)
+main(gathered, breaks_c=True)

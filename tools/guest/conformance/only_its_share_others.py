@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE page beside a file with much data that was dirtied just before, for which nothing was kicked.
 
@@ -7,9 +6,9 @@ That file was written with DONTCACHE as well, but nothing of that is dirty any m
 
 import os
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache, write_pieces
 from lib.knobs import never_many, never_periodic
-from lib.row import Verdict, main, tried, waited
+from lib.row import Verdict, main, on_each, tried, waited
 
 MUCH = 64 * MIB
 SMALL = 2 * MIB
@@ -17,28 +16,22 @@ SMALL = 2 * MIB
 WRITES = 10
 
 
-def others() -> Verdict:
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
-        with file_system(kind) as root, opened(root / "much") as much, opened(root / "page") as fd:
-            with never_periodic(), never_many():
-                write_dontcache(much, 0, bytes(PAGE))
-                # What making the files has dirtied is not looked at.
-                os.sync()
-                for offset in range(0, SMALL, PAGE):
-                    os.pwrite(much, bytes(PAGE), offset)
-                for offset in range(SMALL, MUCH, MIB):
-                    os.pwrite(much, bytes(MIB), offset)
-                tried(cachestat(much).dirty == MUCH // PAGE, "pages that stay dirty")
-                unserved = 0
-                for number in range(WRITES):
-                    write_dontcache(fd, number * PAGE, bytes(PAGE))
-                    unserved += waited(lambda: cachestat(fd).dirty == 0, 1) is None
-                written = MUCH // PAGE - cachestat(much).dirty
-        kept &= not written and not unserved
-        figures.append(f"{kind} {WRITES} kicks: {written} pages of the other file written, {unserved} own pages not")
-    return Verdict(kept, "; ".join(figures))
+def others(kind: str) -> Verdict:
+    with file_system(kind) as root, opened(root / "much") as much, opened(root / "page") as fd:
+        with never_periodic(), never_many():
+            write_dontcache(much, 0, bytes(PAGE))
+            # What making the files has dirtied is not looked at.
+            os.sync()
+            write_pieces(much, SMALL, PAGE, flags=0)
+            write_pieces(much, MUCH - SMALL, MIB, flags=0, start=SMALL)
+            tried(cachestat(much).dirty == MUCH // PAGE, "pages that stay dirty")
+            unserved = 0
+            for number in range(WRITES):
+                write_dontcache(fd, number * PAGE, bytes(PAGE))
+                unserved += waited(lambda: cachestat(fd).dirty == 0, 1) is None
+            written = MUCH // PAGE - cachestat(much).dirty
+    kept = not written and not unserved
+    return Verdict(kept, f"{WRITES} kicks: {written} pages of the other file written, {unserved} own pages not")
 
 
-if __name__ == "__main__":
-    main(others, breaks_c=True)
+main(lambda: on_each(others), breaks_c=True)

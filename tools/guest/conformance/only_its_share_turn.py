@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE writer that is faster than the drive for long: an ordinary file is written too, without a sync."""
 
@@ -59,5 +58,4 @@ def turn() -> Verdict:
     return Verdict(max(waits) < TURN, f"written after {figures} s")
 
 
-if __name__ == "__main__":
-    main(turn)
+main(turn)

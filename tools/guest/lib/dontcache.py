@@ -54,10 +54,10 @@ def sanitizer() -> str:
 
 
 @contextlib.contextmanager
-def file_system(kind: str, device: str = NVME, *options: object, mode: str = "rw") -> Iterator[Path]:
+def file_system(kind: str, device: str = NVME, *options: object, mode: str = "rw", root: Path = MOUNT) -> Iterator[Path]:
     """A fresh file system of this kind on the device, made with these options, too, and mounted with this mode."""
     run(*MKFS[kind], *options, device)
-    with mounted(kind, device, mode) as root:
+    with mounted(kind, device, mode, root):
         yield root
 
 
@@ -121,6 +121,12 @@ def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:
     """One RWF_DONTCACHE write, whole."""
     written = os.pwritev(fd, [data], offset, RWF_DONTCACHE)
     assert written == len(data), f"wrote {written} of {len(data)} bytes"
+
+
+def write_pieces(fd: int, size: int, piece: int, flags: int = RWF_DONTCACHE, start: int = 0) -> None:
+    """Writes so many zeros, a piece after the other."""
+    for offset in range(start, start + size, piece):
+        assert os.pwritev(fd, [bytes(piece)], offset, flags) == piece, f"a short write at {offset}"
 
 
 def write_file(path: Path, size: int, block: int, sync: bool = True) -> int:

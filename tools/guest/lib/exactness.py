@@ -5,8 +5,8 @@ import ctypes
 from collections.abc import Callable
 from pathlib import Path
 
-from lib.dontcache import MIB, core, file_system, flusher_held, held, opened, write_dontcache
-from lib.row import KIB, NOTHING, Verdict, held_counter, synced_counter, tried
+from lib.dontcache import MIB, core, file_system, flusher_held, held, opened, write_pieces
+from lib.row import KIB, NOTHING, Verdict, held_counter, on_each, synced_counter, tried
 
 SIZE = 4 * MIB
 PIECE = 256 * KIB
@@ -27,8 +27,7 @@ def punch_hole(fd: int, offset: int, length: int) -> None:
 
 def dirty(fd: int, size: int = SIZE) -> None:
     """Writes with DONTCACHE."""
-    for offset in range(0, size, PIECE):
-        write_dontcache(fd, offset, bytes(PIECE))
+    write_pieces(fd, size, PIECE)
 
 
 def told(reading: tuple[int, int]) -> str:
@@ -47,8 +46,9 @@ def exact_after(what: str, subject: Callable[[int, Path], None]) -> Verdict:
     The flusher is held back meanwhile, and nobody kicks it, for the subject may sleep: so the pages are
     dirty when it happens, some are afterwards, and the counter is read at a quiet moment.
     """
-    figures, kept = [], True
-    for kind in ("ext4", "xfs"):
+
+
+    def on(kind: str) -> Verdict:
         with file_system(kind) as root, opened(root / "file") as fd:
             with held(), flusher_held():
                 dirty(fd)
@@ -56,8 +56,9 @@ def exact_after(what: str, subject: Callable[[int, Path], None]) -> Verdict:
                 subject(fd, root / "file")
                 after = held_counter()
             end = synced_counter()
-        kept &= exact(before) and exact(after) and end == NOTHING
+        kept = exact(before) and exact(after) and end == NOTHING
         # The C core cannot be kept from writing while the subject sleeps.
         tried(not kept or (before[1] and (after[1] or core() == "c")), f"dirty pages: {told(before)}, {what} {told(after)}")
-        figures.append(f"{kind} {told(before)}, {what} {told(after)}, synced {told(end)}")
-    return Verdict(kept, "; ".join(figures))
+        return Verdict(kept, f"{told(before)}, {what} {told(after)}, synced {told(end)}")
+
+    return on_each(on)

@@ -10,8 +10,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from lib.dontcache import NVME, core, counter
 
@@ -51,6 +51,24 @@ def of_each(wrong: dict[str, str]) -> Verdict:
     """Whether nothing is wrong in any place."""
     figures = "; ".join(f"{name}: {words}" for name, words in wrong.items() if words)
     return Verdict(not figures, figures or f"{len(wrong)} of {len(wrong)}", wrong)
+
+
+def nothing_left(left: dict[str, int]) -> Verdict:
+    """Whether no page is cached, in all cases."""
+    return Verdict(not any(left.values()), "pages left: " + ", ".join(f"{case} {pages}" for case, pages in left.items()))
+
+
+def on_each(row: Callable[[Any], Verdict], places: Iterable[object] = ("ext4", "xfs")) -> Verdict:
+    """The row on each file system, or in other places. A broken promise counts, even if a later place was not tried."""
+    told: dict[object, Verdict] = {}
+    for place in places:
+        try:
+            told[place] = row(place)
+        except NotTried:
+            if all(verdict.kept for verdict in told.values()):
+                raise
+    figures = "; ".join(f"{place} {verdict.figures}" for place, verdict in told.items())
+    return Verdict(all(verdict.kept for verdict in told.values()), figures)
 
 
 def main(row: Callable[[], Verdict], breaks_c: bool = False, stacks: bool = False, whole: bool = False) -> None:
