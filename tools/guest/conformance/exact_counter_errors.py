@@ -2,20 +2,23 @@
 """Writeback fails, on a block device and on file systems."""
 
 import os
+from functools import partial
 
-from lib.devices import BAD, TIMER, null_block, target
+from lib.devices import BAD, INLINE, TIMER, null_block, target
 from lib.dontcache import MIB, flusher_held, forget, fsync_tells, opened, pattern, sync, write_dontcache
 from lib.exactness import exact, told
 from lib.row import NOTHING, Verdict, held_counter, main, on_each, quiet_counter, synced_counter, tried
 from lib.walk import sectors
 
+PLACES = {"inside submission:": INLINE, "in an interrupt:": TIMER}
+"""Where the device completes."""
 ONCE = ["EIO", "none", "EIO", "none"]
 """Each of two open files tells the error once."""
 
 
-def errors(kind: str) -> Verdict:
+def errors(completes: str, kind: str) -> Verdict:
     data = pattern(0, MIB)
-    with null_block(TIMER) as disk:
+    with null_block(PLACES[completes]) as disk:
         with target(kind, disk.device) as fd, opened(f"/proc/self/fd/{fd}", os.O_RDWR) as other:
             write_dontcache(fd, 0, bytes(MIB))
             assert sync(fd) == 0, "a device that is well fails"
@@ -36,4 +39,4 @@ def errors(kind: str) -> Verdict:
     return Verdict(kept, f"{told(before)}, {' '.join(heard)} told, failed {told(failed)}, synced {told(end)}{wrong}")
 
 
-main(lambda: on_each(errors, ("bare", "ext4", "xfs")))
+main(lambda: on_each(lambda completes: on_each(partial(errors, completes), ("bare", "ext4", "xfs")), PLACES))
