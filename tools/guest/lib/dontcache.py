@@ -129,16 +129,6 @@ def write_pieces(fd: int, size: int, piece: int, flags: int = RWF_DONTCACHE, sta
         assert os.pwritev(fd, [bytes(piece)], offset, flags) == piece, f"a short write at {offset}"
 
 
-def write_file(path: Path, size: int, block: int, sync: bool = True) -> int:
-    """Writes a new file with DONTCACHE; returns how many writes that took."""
-    with opened(path) as fd:
-        for offset in range(0, size, block):
-            write_dontcache(fd, offset, pattern(offset, block))
-        if sync:
-            os.fsync(fd)
-    return size // block
-
-
 class _CachestatRange(ctypes.Structure):
     _fields_ = [("off", ctypes.c_uint64), ("len", ctypes.c_uint64)]
 

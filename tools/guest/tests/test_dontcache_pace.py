@@ -1,27 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""When the flusher begins a round for DONTCACHE writers, and how much it writes at a time."""
+"""When the flusher writes for DONTCACHE writers, and how much at a time; what waits is neither forgotten nor written twice."""
 
+import fcntl
 import functools
+import itertools
 import os
 import re
+import struct
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from lib import ktap
+from lib.devices import CPU1, TIMER, null_block, null_timer
 from lib.dontcache import (
-    MIB,
-    PAGE,
-    cgroup,
-    core,
-    counter,
-    file_system,
-    in_cgroup,
-    opened,
-    trace,
-    until,
-    write_dontcache,
-)
+    MIB, NVME, PAGE, cached_pages, cgroup, core, counter, file_system, flusher_held, forget, forked, held, in_cgroup, left_of,
+    opened, trace, until, within, write_dontcache, write_pieces,
+)  # fmt: skip
+from lib.knobs import never_periodic
 
 DELAY = 0.2
 """Seconds that a page may wait."""
@@ -31,33 +28,50 @@ REQUEST = 512 << 10
 ISSUED = re.compile(r"block_rq_issue: \S+ W\w* \d+ \([^)]*\) \d+ \+ (\d+) ")
 PIECE = 64 << 10
 """What a folio has that the flusher writes as a whole."""
-NR_PAGES = re.compile(r"writeback_start: .* nr_pages=(\d+) .*reason=dontcache")
+
+EXT4_IOC_SHUTDOWN = 0x8004587D
+NO_LOG_FLUSH = 2
+UNWRITABLE = 5
+"""Seconds for which pages cannot be written."""
+BEGUN = re.compile(r" (\d+\.\d+): writeback_start: .*reason=dontcache")
+
+GOINGS = 20
+"""How often CPU 1 goes offline while a page waits to be dropped."""
 
 
 def needs_rust() -> None:
     if core() == "c":
-        raise ktap.Skip("the C core kicks at each write")
+        raise ktap.Skip("the C core kicks at each write, has no delay, and forgets what a kick has left")
 
 
-def round_begins(write: Callable[[int], None], size: int) -> bool:
-    """Whether a round begins while so many bytes are written, which takes less than the delay."""
+def nothing_counted() -> None:
+    until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+
+
+def name_of(number: int, between: str) -> str:
+    """A device's numbers."""
+    return f"{os.major(number)}{between}{os.minor(number)}"
+
+
+def rounds_of(write: Callable[[int], None], size: int) -> list[str]:
+    """The rounds that begin while so many bytes are written, which takes less than the delay."""
     for _ in range(ATTEMPTS):
         # A wb knows its background limit from its first round on.
         write(PAGE)
-        until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+        nothing_counted()
         with trace("writeback/writeback_start") as lines:
             begin = time.monotonic()
             write(size)
             took = time.monotonic() - begin
-            begun = any(NR_PAGES.search(line) for line in lines())
-        until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
+            begun = [line for line in lines() if BEGUN.search(line)]
+        nothing_counted()
         if took < DELAY:
             return begun
     raise AssertionError(f"{size} bytes were never written within {DELAY} s")
 
 
 def small_group_kicks_early() -> None:
-    """A writer kicks at a quarter of its own group's background limit, and not of the system's."""
+    """A writer kicks its own group's wb, at a quarter of the group's background limit, and not of the system's."""
     needs_rust()
     size = 3 * MIB
     with file_system("ext4") as root, cgroup("small") as group:
@@ -65,11 +79,12 @@ def small_group_kicks_early() -> None:
 
         def write(name: str, size: int) -> None:
             with opened(root / name) as fd:
-                for offset in range(0, size, MIB):
-                    write_dontcache(fd, offset, bytes(min(size, MIB)))
+                write_pieces(fd, size, min(size, MIB))
 
-        assert round_begins(lambda size: in_cgroup(group, lambda: write("inside", size)), size), "no round in the group"
-        assert not round_begins(functools.partial(write, "outside"), size), "a round outside of the group"
+        begun = rounds_of(lambda size: in_cgroup(group, lambda: write("inside", size)), size)
+        assert any(f"cgroup_ino={group.stat().st_ino}" in line for line in begun), f"no round in the group: {begun}"
+        begun = rounds_of(functools.partial(write, "outside"), size)
+        assert not begun, f"a round outside of the group: {begun}"
 
 
 def a_writer_makes_large_requests() -> None:
@@ -80,8 +95,7 @@ def a_writer_makes_large_requests() -> None:
         os.ftruncate(fd, size)
         os.fsync(fd)
         with trace("block/block_rq_issue") as lines:
-            for offset in range(0, size, PIECE):
-                write_dontcache(fd, offset, bytes(PIECE))
+            write_pieces(fd, size, PIECE)
             os.fsync(fd)
             sizes = [int(found[1]) * 512 for line in lines() if (found := ISSUED.search(line))]
         assert sum(sizes) >= size, f"{sum(sizes)} of {size} bytes were seen to be written"
@@ -89,10 +103,124 @@ def a_writer_makes_large_requests() -> None:
         assert mean >= 0.9 * REQUEST, f"{len(sizes)} requests of {mean:.0f} bytes on average: {sizes}"
 
 
+def writers_wake_a_flusher_once() -> None:
+    """Writers who find the flusher asked already do not wake it."""
+    size, piece = 16 * MIB, 16 << 10
+    with file_system("xfs") as root, opened(root / "traced") as fd:
+        with trace("writeback/writeback_start", "workqueue/workqueue_queue_work") as lines:
+            with flusher_held():
+                write_pieces(fd, size, piece)
+            nothing_counted()
+            seen = lines()
+    device = f"bdi {name_of(os.stat(NVME).st_rdev, ':')}:"
+    assert any(device in line and BEGUN.search(line) for line in seen), "no round for DONTCACHE"
+    wakeups = sum("function=wb_workfn" in line for line in seen)
+    assert 0 < wakeups < size // piece / 2, f"{wakeups} wake-ups for {size // piece} writes"
+
+
+def synchronous_needs_no_kick() -> None:
+    """An O_DSYNC write is on the drive when it returns; nobody is kicked for it."""
+    for kind in ("xfs", "ext4"):
+        with file_system(kind) as root, trace("writeback/writeback_start") as lines:
+            with opened(root / "dsync", os.O_RDWR | os.O_CREAT | os.O_DSYNC) as fd:
+                write_dontcache(fd, 0, bytes(MIB))
+                assert counter() == (0, 0), f"the counter is {counter()}"
+            seen = [line for line in lines() if BEGUN.search(line)]
+        assert not seen, f"kicked by a synchronous write: {seen}"
+
+
+def the_unwritable_is_tried_after_each_delay() -> None:
+    """Where a file system has been shut down the flusher tries after each delay: neither never nor all the time."""
+    needs_rust()
+    with file_system("ext4") as root:
+        with held(), opened(root / "file") as fd:
+            write_dontcache(fd, 0, bytes(MIB))
+            fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, struct.pack("=I", NO_LOG_FLUSH))
+        left = counter()
+        assert left[0] == left[1] > 0, f"the counter is {left}"
+        os.sync()
+        with trace("writeback/writeback_start") as lines:
+            time.sleep(UNWRITABLE)
+            times = [float(found[1]) for line in lines() if (found := BEGUN.search(line))]
+            # A round tries twice: C begins at the front of a file when it comes again.
+            rounds = sum(time - before > 0.1 for before, time in itertools.pairwise([0.0, *times]))
+        # One each 200 ms; a flusher that looks once a second would have 5.
+        assert 3 * UNWRITABLE <= rounds <= 5 * UNWRITABLE + 1, f"{rounds} rounds in {UNWRITABLE} s"
+        assert counter() == left, f"the counter is {counter()}"
+    nothing_counted()
+
+
+def a_synced_file_is_not_written_again() -> None:
+    """The flusher may look once for what fsync() has written, and writes nothing."""
+    needs_rust()
+    with never_periodic(), null_block(TIMER) as disk, opened(disk.device, os.O_RDWR) as fd:
+        with trace("writeback/writeback_start", "block/block_rq_issue") as lines:
+            write_dontcache(fd, 0, bytes(MIB))
+            os.fsync(fd)
+            written = f"block_rq_issue: {name_of(os.fstat(fd).st_rdev, ',')} W"
+            before = lines()
+            assert left_of(fd) == 0 and any(written in line for line in before), "the write was not seen"
+            # Until after the page would have been due, several times.
+            time.sleep(5 * DELAY)
+            after = lines()[len(before) :]
+    rounds = sum("reason=dontcache" in line for line in after)
+    assert rounds <= 1 and not any(written in line for line in after), f"after the sync: {after}"
+
+
+def pages_of_a_cpu_that_leaves_are_written() -> None:
+    """What only that CPU has counted is written for the next page that another CPU writes."""
+
+    def on_cpu1(path: Path) -> None:
+        os.sched_setaffinity(0, {1})
+        with opened(path) as fd:
+            write_dontcache(fd, 0, bytes(PAGE))
+
+    with never_periodic(), null_block(TIMER) as disk, file_system("xfs", disk.device) as root:
+        with opened(root / "file") as fd, opened(root / "other") as other:
+            with held():
+                assert os.waitpid(forked(lambda: on_cpu1(root / "file")), 0)[1] == 0
+                CPU1.write_text("0")
+            try:
+                assert left_of(fd) == 1, "nobody was to write it"
+                write_dontcache(other, 0, bytes(PAGE))
+                until(lambda: left_of(fd) == 0, 10, "the page stays")
+            finally:
+                CPU1.write_text("1")
+
+
+def drop_on_a_cpu_that_leaves() -> None:
+    """Pages that the interrupts of a CPU have put into its ring are dropped, even if the CPU goes offline meanwhile."""
+    waited = 0
+    with null_timer() as node, opened(node, os.O_RDWR) as fd:
+        for turn in range(GOINGS):
+            try:
+                os.sched_setaffinity(0, {1})
+                forget(fd)
+                # So short a bio ends in its interrupt.
+                write_dontcache(fd, turn * PAGE, bytes(PAGE))
+                os.fsync(fd)
+                waited += cached_pages(fd, MIB) > 0
+                CPU1.write_text("0")
+                until(lambda: cached_pages(fd, MIB) == 0, 1, "the pages of CPU 1 are dropped")
+            finally:
+                CPU1.write_text("1")
+    assert waited or core() == "c", "no page waited when CPU 1 went offline"
+
+
+def pages_of_a_cpu_that_leaves_are_dropped() -> None:
+    """They are, in a process of its own that changes its CPU."""
+    within(120, drop_on_a_cpu_that_leaves)
+
+
 CASES = (
     small_group_kicks_early,
     a_writer_makes_large_requests,
+    writers_wake_a_flusher_once,
+    synchronous_needs_no_kick,
+    the_unwritable_is_tried_after_each_delay,
+    a_synced_file_is_not_written_again,
+    pages_of_a_cpu_that_leaves_are_written,
+    pages_of_a_cpu_that_leaves_are_dropped,
 )
 
-if __name__ == "__main__":
-    ktap.main("dontcache_pace", [(case.__name__, case) for case in CASES])
+ktap.main("dontcache_pace", [(case.__name__, case) for case in CASES])
