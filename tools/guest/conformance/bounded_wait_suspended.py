@@ -9,8 +9,8 @@ from pathlib import Path
 from lib.devices import DISK_MIB, INNER, mapped, null_timer, suspended
 from lib.dontcache import MIB, NVME, cachestat, file_system, forked, opened, write_pieces
 from lib.dropping import pages_left
+from lib.libc import syncfs
 from lib.row import BOUND, KIB, PATIENCE, Verdict, main, on_each, tried, waited
-from lib.slow import syncfs
 
 SIZE, PIECE = 4 * MIB, 64 * KIB
 TIMES = 10

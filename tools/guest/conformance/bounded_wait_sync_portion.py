@@ -27,8 +27,9 @@ from lib.dontcache import (
     write_dontcache,
 )
 from lib.knobs import never_many, never_periodic
+from lib.libc import syncfs
 from lib.row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
-from lib.slow import REQUEST, partition, slow_drive, syncfs
+from lib.slow import REQUEST, partition, slow_drive
 from lib.walk import SECTOR, sectors
 
 PORTION = 4 * MIB

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import parts
-from lib.domain import start_writeback
 from lib.dontcache import MIB, MKFS, NVME, RWF_DONTCACHE, forget, mounted, opened, run, write_dontcache
 from lib.dropping import pages_left
 from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
+from lib.libc import start_writeback
 from lib.row import KIB, Verdict, main, of_each
 from lib.walk import NullBlock
 

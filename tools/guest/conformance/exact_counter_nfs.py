@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from lib.devices import BAD, TIMER, null_block
-from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
 from lib.exactness import exact, told
+from lib.libc import start_writeback
 from lib.nfs import serve_by, served
 from lib.row import NOTHING, Verdict, main, on_each, quiet_counter, synced_counter, tried
 from lib.walk import sectors

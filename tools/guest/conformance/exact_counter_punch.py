@@ -4,7 +4,8 @@
 from pathlib import Path
 
 from lib.dontcache import MIB, counter
-from lib.exactness import exact_after, punch_hole
+from lib.exactness import exact_after
+from lib.libc import punch_hole
 from lib.row import main, tried
 
 

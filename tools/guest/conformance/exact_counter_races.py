@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lib.domain import start_writeback
 from lib.dontcache import MIB, PAGE, counter, file_system, opened, write_dontcache
 from lib.exactness import told
+from lib.libc import start_writeback
 from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, synced_counter, tried
 from lib.walk import beside
 

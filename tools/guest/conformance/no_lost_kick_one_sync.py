@@ -10,8 +10,9 @@ from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, left_of, opened, run, write_dontcache
 from lib.knobs import never_many, never_periodic
+from lib.libc import syncfs
 from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
-from lib.slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
+from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 from lib.walk import beside
 
 FILES = 80

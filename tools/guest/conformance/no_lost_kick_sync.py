@@ -7,8 +7,9 @@ from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
 from lib.knobs import never_many, never_periodic
+from lib.libc import syncfs
 from lib.row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried, waited
-from lib.slow import ENOUGH, meanwhile, partition, slow_drive, syncfs
+from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 
 SYNCERS = 48
 """So many that there always is one whom the flusher has to serve."""

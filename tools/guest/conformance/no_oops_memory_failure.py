@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lib.devices import DISK_MIB, mapped, suspended
 from lib.dontcache import MIB, NVME, PAGE, cachestat, file_system, forget, forked, held, opened, pattern, sync, trace, until, write_dontcache
-from lib.domain import start_writeback
+from lib.libc import start_writeback
 from lib.row import KIB, NOTHING, PATIENCE, Verdict, main, of_each, quiet_counter, tried, waited
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Moves an inode to another writeback domain while a DONTCACHE writer's pages are dirty."""
 
-import ctypes
 import os
 import signal
 import time
@@ -9,18 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lib.dontcache import (
-    MIB,
-    cachestat,
-    cgroup,
-    file_system,
-    flusher_held,
-    forked,
-    in_cgroup,
-    opened,
-    trace,
-    write_dontcache,
-)
+from lib.dontcache import MIB, cachestat, cgroup, file_system, flusher_held, forked, in_cgroup, opened, trace, write_dontcache
+from lib.libc import start_writeback
 from lib.row import KIB, tried
 
 KEPT_DIRTY = 256 * KIB
@@ -29,17 +18,6 @@ ROUND = 64 * KIB
 ATTEMPTS = 10
 SECONDS = 0.7
 """How long the flusher can be held back at once."""
-
-SYNC_FILE_RANGE_WRITE, SYNC_FILE_RANGE_WAIT_AFTER = 2, 4
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
-
-
-def start_writeback(fd: int, offset: int, length: int, wait: bool = False) -> None:
-    """Starts the writeback of a range, and may wait for its end. The flusher has no part in it."""
-    if _libc.sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER * wait):
-        raise OSError(ctypes.get_errno(), "sync_file_range")
 
 
 def write_as_foreigner(group: Path, path: Path, moved: Callable[[], bool]) -> None:

@@ -13,6 +13,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from lib.libc import call
 
 RWF_DONTCACHE = 0x80
 PAGE = mmap.PAGESIZE
@@ -129,39 +132,33 @@ def write_pieces(fd: int, size: int, piece: int, flags: int = RWF_DONTCACHE, sta
         assert os.pwritev(fd, [bytes(piece)], offset, flags) == piece, f"a short write at {offset}"
 
 
-class _CachestatRange(ctypes.Structure):
-    _fields_ = [("off", ctypes.c_uint64), ("len", ctypes.c_uint64)]
+class _Cachestat(NamedTuple):
+    cache: int
+    dirty: int
+    writeback: int
+    evicted: int
+    recently_evicted: int
 
 
-class _Cachestat(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_uint64)
-        for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")
-    ]
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_SYS_CACHESTAT = 451
+SYS_CACHESTAT = 451
 
 
 def cachestat(fd: int, length: int = 0, start: int = 0) -> _Cachestat:
     """The page cache of the file, or of a part of it; the length 0 goes to its end."""
-    stat = _Cachestat()
-    part = _CachestatRange(start, length)
-    if _libc.syscall(_SYS_CACHESTAT, fd, ctypes.byref(part), ctypes.byref(stat), 0):
-        raise OSError(ctypes.get_errno(), "cachestat")
-    return stat
+    stat, part = (ctypes.c_uint64 * 5)(), (ctypes.c_uint64 * 2)(start, length)
+    call("syscall", SYS_CACHESTAT, fd, part, stat, 0)
+    return _Cachestat(*stat)
 
 
 def cached_pages(fd: int, length: int = 0, start: int = 0) -> int:
     """Pages of the file, or of a part of it, that are in the page cache."""
-    return int(cachestat(fd, length, start).cache)
+    return cachestat(fd, length, start).cache
 
 
 def left_of(fd: int) -> int:
     """The pages of the file that the drive does not have."""
     stat = cachestat(fd)
-    return int(stat.dirty + stat.writeback)
+    return stat.dirty + stat.writeback
 
 
 def counter(device: str = NVME) -> tuple[int, int]:

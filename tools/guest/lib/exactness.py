@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Helpers for the rows of the exact counter: DONTCACHE writes, and events that change their dirty pages."""
 
-import ctypes
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,18 +10,6 @@ from lib.row import KIB, NOTHING, Verdict, held_counter, on_each, synced_counter
 SIZE = 4 * MIB
 PIECE = 256 * KIB
 """The length of each write, which makes large folios."""
-
-
-FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-
-
-def punch_hole(fd: int, offset: int, length: int) -> None:
-    """Makes a hole, and does not let the flusher run as a program would that is waited for."""
-    if _libc.fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, length):
-        raise OSError(ctypes.get_errno(), "fallocate")
 
 
 def dirty(fd: int, size: int = SIZE) -> None:

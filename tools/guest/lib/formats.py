@@ -2,7 +2,6 @@
 """Checks a file system of some format: what stays cached, whether the counter is exact, whether the data is right."""
 
 import contextlib
-import ctypes
 import errno
 import os
 import random
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 from lib.dontcache import MIB, MKFS, NVME, RWF_DONTCACHE, counter, forget, mounted, opened, run, until, write_dontcache
 from lib.dropping import pages_left
+from lib.libc import call
 from lib.row import KIB, NOTHING
 
 SECONDS = 1
@@ -31,13 +31,15 @@ class Place(NamedTuple):
     device: str
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def can(status: int) -> bool:
-    """Whether the file system supports the call that returned this status, and that did not fail otherwise."""
-    assert status == 0 or ctypes.get_errno() in (errno.EOPNOTSUPP, errno.ENOTTY), os.strerror(ctypes.get_errno())
-    return status == 0
+def can(function: str, *arguments: int) -> bool:
+    """Calls a function that the file system may not support; an OSError if it fails otherwise."""
+    try:
+        call(function, *arguments)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY):
+            raise
+        return False
+    return True
 
 
 Format = Callable[[bool], AbstractContextManager[Place]]
@@ -103,11 +105,11 @@ class Steps:
         self.write("new", "file", 0)
         self.write("over old", "file", 300 * KIB + 7)
         with opened(self.place.root / "unwritten") as fd:
-            if can(_libc.fallocate(fd, 0, ctypes.c_long(0), ctypes.c_long(4 * MIB))):
+            if can("fallocate", fd, 0, 0, 4 * MIB):
                 self.contents["unwritten"] = bytearray(4 * MIB)
                 self.write("over unwritten", "unwritten", MIB)
         with opened(self.place.root / "file") as fd, opened(self.place.root / "clone") as clone:
-            has_clones = can(_libc.ioctl(clone, FICLONE, fd))
+            has_clones = can("ioctl", clone, FICLONE, fd)
         if has_clones:
             self.contents["clone"] = bytearray(self.contents["file"])
             self.write("over shared", "clone", 5 * KIB)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 
 from lib.dontcache import PAGE, RWF_DONTCACHE
+from lib.libc import call
 from lib.walk import address_of
 
 Write = Callable[[int, mmap.mmap, int, int], int]
@@ -21,8 +22,6 @@ IOCB_CMD_PWRITE = 1
 
 RING = 1024
 """More bytes than a struct io_uring has."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Iocb(ctypes.Structure):
@@ -46,18 +45,11 @@ class _Cqe(ctypes.Structure):
     _fields_ = [("user_data", ctypes.c_uint64), ("res", ctypes.c_int32), ("flags", ctypes.c_uint32)]
 
 
-def _call(number: int, *arguments: object) -> int:
-    result: int = _libc.syscall(number, *arguments)
-    if result < 0:
-        raise OSError(ctypes.get_errno(), f"system call {number}")
-    return result
-
-
 def queue_aio(fd: int, pages: mmap.mmap, offset: int, flags: int = 0) -> list[int]:
     """Has all of the pages written at once, each by a request of its own; what became of each, or -errno."""
     depth = len(pages) // PAGE
     context = ctypes.c_ulong()
-    _call(SYS_IO_SETUP, depth, ctypes.byref(context))
+    call("syscall", SYS_IO_SETUP, depth, ctypes.byref(context))
     try:
         requests = [
             _Iocb(
@@ -68,15 +60,15 @@ def queue_aio(fd: int, pages: mmap.mmap, offset: int, flags: int = 0) -> list[in
         ]  # fmt: skip
         pointers = (ctypes.POINTER(_Iocb) * depth)(*map(ctypes.pointer, requests))
         events = (_Event * depth)()
-        assert _call(SYS_IO_SUBMIT, context, depth, pointers) == depth
+        assert call("syscall", SYS_IO_SUBMIT, context, depth, pointers) == depth
         done = 0
         while done < depth:
             # What is left to be done of an io_uring interrupts the task.
             with contextlib.suppress(InterruptedError):
                 place = ctypes.byref(events, done * ctypes.sizeof(_Event))
-                done += _call(SYS_IO_GETEVENTS, context, 1, depth - done, place, None)
+                done += call("syscall", SYS_IO_GETEVENTS, context, 1, depth - done, place, None)
     finally:
-        _call(SYS_IO_DESTROY, context)
+        call("syscall", SYS_IO_DESTROY, context)
     return [event.res for event in sorted(events, key=lambda event: event.data)]
 
 

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -44,47 +45,21 @@ def slow_drive(speed: int = SPEED) -> Iterator[NullBlock]:
 _BLKPG, _ADD_PARTITION, _DEL_PARTITION = 0x1269, 1, 2
 
 
-class _Partition(ctypes.Structure):
-    _fields_ = [
-        ("start", ctypes.c_int64),
-        ("length", ctypes.c_int64),
-        ("pno", ctypes.c_int),
-        ("names", ctypes.c_char * 128),
-    ]
-
-
-class _Argument(ctypes.Structure):
-    _fields_ = [
-        ("op", ctypes.c_int),
-        ("flags", ctypes.c_int),
-        ("datalen", ctypes.c_int),
-        ("data", ctypes.POINTER(_Partition)),
-    ]
-
-
 @contextlib.contextmanager
 def partition(device: str, number: int, start: int, length: int) -> Iterator[str]:
     """A part of the device, in bytes, which shares the device's flusher: nothing is written for it."""
-    part = _Partition(start, length, number)
+    # struct blkpg_partition, whose names are empty, and struct blkpg_ioctl_arg, which points to it.
+    part = ctypes.create_string_buffer(struct.pack("qqi128x0q", start, length, number))
 
     def change(op: int) -> None:
-        argument = _Argument(op, 0, ctypes.sizeof(part), ctypes.pointer(part))
         with opened(device, os.O_RDWR) as fd:
-            fcntl.ioctl(fd, _BLKPG, argument)
+            fcntl.ioctl(fd, _BLKPG, struct.pack("iiiP", op, 0, len(part) - 1, ctypes.addressof(part)))
 
     change(_ADD_PARTITION)
     try:
         yield f"{device}{number}"
     finally:
         change(_DEL_PARTITION)
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def syncfs(fd: int) -> None:
-    """Writes all that is dirty of the file's file system."""
-    assert _libc.syncfs(fd) == 0, os.strerror(ctypes.get_errno())
 
 
 ENOUGH = Path("/tmp/enough")

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from lib import ktap
 from lib.dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, forked, run
+from lib.libc import call, punch_hole
 
 KIB = 1 << 10
 SECTOR = 512
@@ -36,11 +37,6 @@ FIBMAP = 1
 PRESENT, PFN = 1 << 63, (1 << 55) - 1
 COMPOUND_HEAD, COMPOUND_TAIL = 1 << 15, 1 << 16
 PROT_NONE = 0
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.pwrite.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64]
-_libc.pwrite.restype = ctypes.c_ssize_t
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 def fill_stale(device: str, mib: int) -> None:
@@ -213,14 +209,14 @@ class Model:
         with mmap.mmap(-1, readable + lost) as source:
             source[readable - length : readable] = data
             address = address_of(source)
-            assert _libc.mprotect(address + readable, lost, PROT_NONE) == 0
-            written = _libc.pwrite(self.fd, address + readable - length, length + missing, offset)
-            error = ctypes.get_errno()
-        if length:
-            assert written == length, f"{written} of {length} bytes at {offset}, errno {error}"
-            self.took(offset, data)
-        else:
-            assert (written, error) == (-1, errno.EFAULT), f"wrote {written} bytes from nowhere, errno {error}"
+            call("mprotect", address + readable, lost, PROT_NONE)
+            try:
+                written = call("pwrite", self.fd, address + readable - length, length + missing, offset)
+            except OSError as error:
+                assert error.errno == errno.EFAULT and not length, error
+                return
+        assert written == length > 0, f"{written} of {length} bytes at {offset}"
+        self.took(offset, data)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self.fd, size)
@@ -228,7 +224,7 @@ class Model:
 
     def punch(self, offset: int, length: int) -> None:
         """Makes a hole, which does not change the size."""
-        run("fallocate", "--punch-hole", "--offset", str(offset), "--length", str(length), MOUNT / "file")
+        punch_hole(self.fd, offset, length)
         end = min(offset + length, self.size)
         self.content[offset:end] = bytes(max(0, end - offset))
 
