@@ -87,7 +87,7 @@ def portion() -> Verdict:
         drive = f"{os.major(node)},{os.minor(node)}"
         root = stack.enter_context(file_system("xfs", stack.enter_context(partition(disk.device, 1, 0, PART))))
         small = stack.enter_context(other_file(stack.enter_context(partition(disk.device, 2, PART, OTHER))))
-        first, last = (PART // SECTOR + sector for sector in sectors(small, "ext4", 0))
+        first, last = (PART // SECTOR + sector for sector in sectors(small, 0))
         stack.enter_context(never_periodic())
         stack.enter_context(never_many())
         much = kicked(root / "much")

@@ -22,7 +22,7 @@ def errors(completes: str, kind: str) -> Verdict:
         with target(kind, disk.device) as fd, opened(f"/proc/self/fd/{fd}", os.O_RDWR) as other:
             write_dontcache(fd, 0, bytes(MIB))
             assert sync(fd) == 0, "a device that is well fails"
-            with disk.failing(*sectors(fd, kind, BAD)):
+            with disk.failing(*sectors(fd, BAD)):
                 with flusher_held():
                     write_dontcache(fd, 0, bytes(MIB))
                     before = held_counter(disk.device)

@@ -35,7 +35,7 @@ def server(kind: str) -> Verdict:
             serve_by("dontcache")
             assert not send(fd) and not sync(fd), "a device that is well fails"
             tried(cached_pages(behind) < MIB // PAGE, "a server that writes with DONTCACHE")
-            with disk.failing(*sectors(behind, kind, BAD)):
+            with disk.failing(*sectors(behind, BAD)):
                 heard = [send(fd), sync(fd), sync(fd)]
                 failed = quiet_counter(disk.device)
             # A server compares what a WRITE meets with the time of its open(), and may tell the old error again.

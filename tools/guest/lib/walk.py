@@ -14,9 +14,12 @@ import fcntl
 import mmap
 import os
 import random
+import stat
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Self
 
 from lib import ktap
 from lib.dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, forked, run
@@ -45,75 +48,6 @@ def fill_stale(device: str, mib: int) -> None:
         for _ in range(mib):
             file.write(STALE)
         os.fsync(file)
-
-
-class Ext4:
-    """A file on a fresh ext4."""
-
-    def __init__(self, block: int, option: str, device: str = NVME, mib: int = 48) -> None:
-        self.block, self.option, self.device, self.mib = block, option, device, mib
-        # data=journal keeps to small folios.
-        self.large = option != "data=journal"
-
-    def __enter__(self) -> Ext4:
-        # A discard would take the stale blocks away.
-        options = ["-q", "-F", "-b", self.block, "-N", 64, "-m", 0, "-J", f"size={2 * self.block // KIB}"]
-        run("mkfs.ext4", *map(str, options), "-E", "nodiscard", self.device, f"{self.mib}M")
-        MOUNT.mkdir(exist_ok=True)
-        self._mount()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        run("umount", MOUNT)
-
-    def _mount(self) -> None:
-        run("mount", "-t", "ext4", "-o", self.option, self.device, MOUNT)
-
-    def open(self) -> int:
-        return os.open(MOUNT / "file", os.O_RDWR | os.O_CREAT, 0o600)
-
-    def forget(self) -> None:
-        """Forgets what is cached of the file, which is closed."""
-        run("umount", MOUNT)
-        self._mount()
-
-    def sectors(self, fd: int, offset: int) -> tuple[int, int]:
-        """The first and the last sector of the block at this offset."""
-        (block,) = struct.unpack("i", fcntl.ioctl(fd, FIBMAP, struct.pack("i", offset // self.block)))
-        assert block, f"no block at {offset}"
-        per_block = self.block // SECTOR
-        return block * per_block, (block + 1) * per_block - 1
-
-
-class Drive:
-    """A block device with buffers of this size, written as a whole."""
-
-    large = True
-
-    def __init__(self, block: int, device: str) -> None:
-        self.block, self.device = block, device
-
-    def __enter__(self) -> Drive:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def open(self) -> int:
-        fd = os.open(self.device, os.O_RDWR)
-        fcntl.ioctl(fd, BLKBSZSET, struct.pack("N", self.block))
-        return fd
-
-    def forget(self) -> None:
-        """The last close has forgotten all."""
-
-    def sectors(self, fd: int, offset: int) -> tuple[int, int]:
-        """The first and the last sector of the block at this offset."""
-        first = offset // self.block * self.block
-        return first // SECTOR, (first + self.block) // SECTOR - 1
-
-
-Store = Ext4 | Drive
 
 
 class NullBlock:
@@ -145,12 +79,80 @@ class NullBlock:
             (self._config / "badblocks").write_text(f"-{first}-{last}")
 
 
+class Store:
+    """What is written to: blocks of this size, on a device which may be one that can be made to fail."""
+
+    large = True
+    """May it have large folios?"""
+
+    def __init__(self, block: int, disk: NullBlock | None = None) -> None:
+        self.block, self.disk = block, disk
+        self.device = disk.device if disk else NVME
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def open(self) -> int:
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Forgets what is cached of the file, which is closed."""
+
+    def failing(self, fd: int, offset: int) -> contextlib.AbstractContextManager[None]:
+        """Reads and writes of the block at this offset fail."""
+        assert self.disk, "the test drive does not fail"
+        return self.disk.failing(*sectors(fd, offset))
+
+
+class Ext4(Store):
+    """A file on a fresh ext4."""
+
+    def __init__(self, block: int, option: str, disk: NullBlock | None = None, mib: int = 48) -> None:
+        super().__init__(block, disk)
+        self.option, self.mib = option, mib
+        # data=journal keeps to small folios.
+        self.large = option != "data=journal"
+
+    def __enter__(self) -> Self:
+        # A discard would take the stale blocks away.
+        options = ["-q", "-F", "-b", self.block, "-N", 64, "-m", 0, "-J", f"size={2 * self.block // KIB}", "-E", "nodiscard"]
+        run("mkfs.ext4", *options, self.device, f"{self.mib}M")
+        MOUNT.mkdir(exist_ok=True)
+        self._mount()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        run("umount", MOUNT)
+
+    def _mount(self) -> None:
+        run("mount", "-t", "ext4", "-o", self.option, self.device, MOUNT)
+
+    def open(self) -> int:
+        return os.open(MOUNT / "file", os.O_RDWR | os.O_CREAT, 0o600)
+
+    def forget(self) -> None:
+        run("umount", MOUNT)
+        self._mount()
+
+
+class Drive(Store):
+    """A block device with buffers of this size, written as a whole. The last close forgets all."""
+
+    def open(self) -> int:
+        fd = os.open(self.device, os.O_RDWR)
+        fcntl.ioctl(fd, BLKBSZSET, struct.pack("N", self.block))
+        return fd
+
+
 class Model:
     """The bytes that a store has to hold."""
 
-    def __init__(self, store: Store, seed: int = SEED) -> None:
-        self.store, self.seed = store, seed
-        self.random = random.Random(seed)
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.random = random.Random(SEED)
         self.content = bytearray()
         self.fd = -1
 
@@ -158,9 +160,7 @@ class Model:
         self.fd = self.store.open()
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error:
-            error.add_note(f"seed {self.seed}")
+    def __exit__(self, *_: object) -> None:
         os.close(self.fd)
 
     @property
@@ -189,17 +189,10 @@ class Model:
         return written, error
 
     def write(self, offset: int, length: int) -> None:
-        """A write in one of the three ways, whole."""
+        """A write, whole, of data that is in two places."""
         data, cut = self.noise(length), self.random.randrange(length + 1)
-        way = self.random.choice(("write", "pwrite", "pwritev"))
-        if way == "write":
-            os.lseek(self.fd, offset, os.SEEK_SET)
-            written = os.write(self.fd, data)
-        elif way == "pwrite":
-            written = os.pwrite(self.fd, data, offset)
-        else:
-            written = os.pwritev(self.fd, [data[:cut], data[cut:]], offset)
-        assert written == length, f"{way} took {written} of {length} bytes at {offset}"
+        written = os.pwritev(self.fd, [data[:cut], data[cut:]], offset)
+        assert written == length, f"wrote {written} of {length} bytes at {offset}"
         self.took(offset, data)
 
     def short_write(self, offset: int, length: int, missing: int) -> None:
@@ -319,9 +312,9 @@ def folio_frames(fd: int, offset: int) -> tuple[int, int]:
         return frame, end - frame
 
 
-def sectors(fd: int, kind: str, offset: int) -> tuple[int, int]:
-    """The first and the last sector of the block at this offset."""
-    if kind == "bare":
+def sectors(fd: int, offset: int) -> tuple[int, int]:
+    """The first and the last sector of the block at this offset, or a sector of a device."""
+    if stat.S_ISBLK(os.fstat(fd).st_mode):
         return offset // SECTOR, offset // SECTOR
     size = os.fstatvfs(fd).f_bsize
     (block,) = struct.unpack("i", fcntl.ioctl(fd, FIBMAP, struct.pack("i", offset // size)))
@@ -340,17 +333,40 @@ def beside(function: Callable[[], None]) -> Iterator[None]:
     assert status == 0, "the child failed"
 
 
-def ext4_variants() -> list[tuple[str, int, str]]:
-    """Name, block size and mount option."""
-    options = ("delalloc", "nodelalloc", "data=journal")
+Case = tuple[str, Callable[[], None]]
+BLOCKS = (4 * KIB, KIB)
+OPTIONS = ("delalloc", "nodelalloc", "data=journal")
+
+
+def on_ext4(*functions: Callable[[Store], None], options: Sequence[str] = OPTIONS, fails: bool = False) -> list[Case]:
+    """The functions with each kind of ext4: on the test drive, or on a device that can be made to fail."""
+
+    def on(function: Callable[[Store], None], block: int, option: str) -> None:
+        with contextlib.ExitStack() as stack:
+            disk = stack.enter_context(NullBlock(48, SECTOR)) if fails else None
+            if disk:
+                fill_stale(disk.device, 48)
+            function(Ext4(block, option, disk))
+
     return [
-        (f"ext4_{block // KIB}k_{option.removeprefix('data=')}", block, option)
-        for block in (4 * KIB, KIB)
+        (f"ext4_{block // KIB}k_{option.removeprefix('data=')}_{function.__name__}", partial(on, function, block, option))
+        for block in BLOCKS
         for option in options
+        for function in functions
     ]
 
 
-def main(suite: str, cases: Sequence[tuple[str, Callable[[], None]]]) -> None:
+def on_drives(mib: int, *functions: Callable[[Store], None]) -> list[Case]:
+    """The functions with a block device of each block size, which can be made to fail."""
+
+    def on(function: Callable[[Store], None], block: int) -> None:
+        with NullBlock(mib, block) as disk:
+            function(Drive(block, disk))
+
+    return [(f"drive_{block}_{function.__name__}", partial(on, function, block)) for block in (4096, 512) for function in functions]
+
+
+def main(suite: str, cases: Sequence[Case]) -> None:
     """Runs the cases with huge pages wherever the kernel likes, on a drive full of stale data."""
     before = THP.read_text().partition("[")[2].partition("]")[0]
     THP.write_text("always")

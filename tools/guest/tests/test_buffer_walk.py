@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Small writes into large folios on ext4 and on block devices: every byte in its place."""
 
-import functools
 import os
-from collections.abc import Callable
 
 from lib.dontcache import MIB, PAGE
-from lib.walk import KIB, Drive, Ext4, Model, NullBlock, Store, ext4_variants, main
+from lib.walk import KIB, Model, Store, main, on_drives, on_ext4
 
 SIZE = 4 * MIB
 
@@ -126,26 +124,8 @@ def fault_beyond_the_end(store: Store) -> None:
         model.verify()
 
 
-def on_ext4(case: Callable[[Store], None], block: int, option: str) -> None:
-    case(Ext4(block, option))
-
-
-def on_drive(case: Callable[[Store], None], block: int) -> None:
-    with NullBlock(SIZE // MIB, block) as disk:
-        case(Drive(block, disk.device))
-
-
-if __name__ == "__main__":
-    main(
-        "buffer_walk",
-        [
-            (f"{name}_{case.__name__}", functools.partial(on_ext4, case, block, option))
-            for name, block, option in ext4_variants()
-            for case in (overwrite, append, holes, short_copy, short_copy_into_holes, fault_beyond_the_end)
-        ]
-        + [
-            (f"drive_{block}_{case.__name__}", functools.partial(on_drive, case, block))
-            for block in (4096, 512)
-            for case in (overwrite, short_copy)
-        ],
-    )
+main(
+    "buffer_walk",
+    on_ext4(overwrite, append, holes, short_copy, short_copy_into_holes, fault_beyond_the_end)
+    + on_drives(SIZE // MIB, overwrite, short_copy),
+)

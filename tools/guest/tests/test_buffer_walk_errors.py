@@ -3,15 +3,15 @@
 """Small writes into large folios when blocks run out or the device fails: nothing else is harmed."""
 
 import errno
-import functools
 import mmap
 import os
-from collections.abc import Callable
 
 from lib.dontcache import MIB, MOUNT, NVME, PAGE, opened
-from lib.walk import KIB, Drive, Ext4, Model, NullBlock, Store, ext4_variants, fill_stale, main
+from lib.walk import KIB, OPTIONS, Ext4, Model, Store, fill_stale, main, on_drives, on_ext4
 
 SIZE = 4 * MIB
+SMALL_MIB = 24
+"""The size of a file system whose blocks run out."""
 
 
 def fill_up(spare: int) -> None:
@@ -29,10 +29,12 @@ def fill_up(spare: int) -> None:
     os.sync()
 
 
-def no_space(block: int, option: str) -> None:
+def no_space(store: Store) -> None:
     """What was taken is there, what was not is zero or as it was, and no stale block shows."""
-    fill_stale(NVME, 24)
-    with Ext4(block, option, mib=24) as store, Model(store) as model:
+    fill_stale(NVME, SMALL_MIB)
+    assert isinstance(store, Ext4)
+    store.mib, block = SMALL_MIB, store.block
+    with store, Model(store) as model:
         model.truncate(SIZE)
         for offset in range(0, SIZE, 256 * KIB):
             model.write(offset + 7, 5000)
@@ -55,18 +57,18 @@ def no_space(block: int, option: str) -> None:
         model.verify()
 
 
-def failed_read(store: Store, disk: NullBlock) -> None:
+def failed_read(store: Store) -> None:
     """A block that is written in part cannot be read: this write fails, and no other."""
     block, bad = store.block, 3 * MIB + 64 * KIB
     with store, Model(store) as model:
         model.fill(SIZE)
-        sectors = store.sectors(model.fd, bad)
+        failing = store.failing(model.fd, bad)
         if isinstance(store, Ext4):
             model.punch(bad - 2 * block, 2 * block)
         model.verify()
         model.need_large_folio(bad - 64 * KIB)
         model.reopen()
-        with disk.failing(*sectors):
+        with failing:
             assert model.attempt(bad + 5, 10) == (0, errno.EIO), "a block was written that could not be read"
             # From the first of two holes to the bad block.
             written, error = model.attempt(bad - 2 * block + 10, 2 * block)
@@ -88,7 +90,7 @@ def failed_read(store: Store, disk: NullBlock) -> None:
         model.verify()
 
 
-def failed_writeback(store: Store, disk: NullBlock) -> None:
+def failed_writeback(store: Store) -> None:
     """A block could not be written back: its data is in the cache alone, and must not be lost there.
 
     On a block device the buffer is not up to date any more, though its folio is: who reads the block
@@ -128,7 +130,7 @@ def failed_writeback(store: Store, disk: NullBlock) -> None:
         for write_again in again:
             bad = 2 * MIB + model.random.randrange(100, 400) * block
             model.need_large_folio(bad)
-            with disk.failing(*store.sectors(model.fd, bad)):
+            with store.failing(model.fd, bad):
                 lose(model, bad + 3, block // 2)
                 # Beside it, in the same folio: this has nothing to do with the bad block.
                 for offset in (bad - 2 * block + 7, bad + 2 * block + 5, bad - block - 3, bad + block + 1):
@@ -146,31 +148,11 @@ def failed_writeback(store: Store, disk: NullBlock) -> None:
             model.verify()
 
 
-def on_ext4(case: Callable[[Store, NullBlock], None], block: int, option: str) -> None:
-    with NullBlock(48, 512) as disk:
-        fill_stale(disk.device, 48)
-        case(Ext4(block, option, disk.device), disk)
-
-
-def on_drive(case: Callable[[Store, NullBlock], None], block: int) -> None:
-    with NullBlock(SIZE // MIB, block) as disk:
-        case(Drive(block, disk.device), disk)
-
-
-if __name__ == "__main__":
-    main(
-        "buffer_walk_errors",
-        [(f"{name}_no_space", functools.partial(no_space, block, option)) for name, block, option in ext4_variants()]
-        + [
-            (f"{name}_{case.__name__}", functools.partial(on_ext4, case, block, option))
-            for name, block, option in ext4_variants()
-            for case in (failed_read, failed_writeback)
-            # A journal that holds the data has no write-back of it that fsync could wait for.
-            if not (case is failed_writeback and option == "data=journal")
-        ]
-        + [
-            (f"drive_{block}_{case.__name__}", functools.partial(on_drive, case, block))
-            for block in (4096, 512)
-            for case in (failed_read, failed_writeback)
-        ],
-    )
+# A journal that holds the data has no write-back of it that fsync could wait for.
+main(
+    "buffer_walk_errors",
+    on_ext4(no_space)
+    + on_ext4(failed_read, fails=True)
+    + on_ext4(failed_writeback, options=OPTIONS[:2], fails=True)
+    + on_drives(SIZE // MIB, failed_read, failed_writeback),
+)

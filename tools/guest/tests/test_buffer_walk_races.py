@@ -6,24 +6,10 @@ import functools
 import mmap
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 from lib.dontcache import MIB, MOUNT, PAGE
-from lib.walk import (
-    KIB,
-    SECTOR,
-    SEED,
-    Drive,
-    Ext4,
-    Model,
-    NullBlock,
-    Store,
-    beside,
-    ext4_variants,
-    folio_frames,
-    main,
-)
+from lib.walk import KIB, SECTOR, SEED, Model, Store, beside, folio_frames, main, on_drives, on_ext4
 
 STRIPE = 700
 """Stripes lie across blocks and folios; one process has the even ones, another the odd ones."""
@@ -138,29 +124,9 @@ def moved_in_memory(store: Store) -> None:
         model.verify()
 
 
-def on_ext4(case: Callable[[Store], None], block: int, option: str) -> None:
-    case(Ext4(block, option))
-
-
-def on_drive(case: Callable[[Store], None], block: int) -> None:
-    with NullBlock(2, block) as disk:
-        case(Drive(block, disk.device))
-
-
-if __name__ == "__main__":
-    main(
-        "buffer_walk_races",
-        [
-            (f"{name}_{case.__name__}", functools.partial(on_ext4, case, block, option))
-            for name, block, option in ext4_variants()
-            for case in (mapped_beside_written, truncated_in_turns, truncated_beside_written)
-        ]
-        + [
-            (f"ext4_{block // KIB}k_moved_in_memory", functools.partial(on_ext4, moved_in_memory, block, "delalloc"))
-            for block in (4 * KIB, KIB)
-        ]
-        + [
-            (f"drive_{block}_mapped_beside_written", functools.partial(on_drive, mapped_beside_written, block))
-            for block in (4096, 512)
-        ],
-    )
+main(
+    "buffer_walk_races",
+    on_ext4(mapped_beside_written, truncated_in_turns, truncated_beside_written)
+    + on_ext4(moved_in_memory, options=("delalloc",))
+    + on_drives(2, mapped_beside_written),
+)

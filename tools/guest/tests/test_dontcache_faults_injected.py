@@ -190,9 +190,9 @@ def prepared(name: str) -> Iterator[int]:
         yield fd
 
 
-def under_load(fault: Fault, node: str, kind: str, files: dict[str, int]) -> int:
+def under_load(fault: Fault, node: str, files: dict[str, int]) -> int:
     """Lets all writers meet the fault; how many faults there were."""
-    bad = [sectors(fd, kind, SIZE // BLOCKS * number) for fd in files.values() for number in range(BLOCKS)]
+    bad = [sectors(fd, SIZE // BLOCKS * number) for fd in files.values() for number in range(BLOCKS)]
     with mmap.mmap(-1, PAGE) as errors, fault.inject(node, bad) as count:
         with contextlib.ExitStack() as stack:
             for seed, (name, flags) in enumerate(WRITERS):
@@ -232,7 +232,7 @@ def one_round(fault: Fault, kind: str) -> int:
             with contextlib.ExitStack() as stack:
                 files = {name: stack.enter_context(prepared(name)) for name in dict(WRITERS)}
                 listeners = {name: stack.enter_context(opened(root / name)) for name in files}
-                injected = under_load(fault, node, kind, files)
+                injected = under_load(fault, node, files)
                 # Once nothing is under writeback the counter has as many pages as there are.
                 until(lambda: not any(cachestat(fd).writeback for fd in files.values()), 60, "the writeback ends")
                 until(lambda: len(set(counter(node))) == 1, 10, f"the counter is {counter(node)}")
