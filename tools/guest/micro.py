@@ -58,8 +58,7 @@ QUIET = {
 
 def read(name: str) -> str:
     """One of our debugfs files."""
-    with open(f"{DEBUGFS}/{name}", encoding="ascii") as file:
-        return file.read()
+    return Path(f"{DEBUGFS}/{name}").read_text()
 
 
 @contextlib.contextmanager
@@ -72,24 +71,13 @@ def ext4(*options: str) -> Iterator[None]:
     subprocess.run(["umount", DIRECTORY], check=True)
 
 
-def operations() -> list[str]:
-    """Let the kernel measure on a file."""
+def operations(name: str, *results: str) -> list[str]:
+    """Let the kernel measure on a file, and take what it shows then."""
     with ext4(), open(f"{DIRECTORY}/file", "w+b") as file:
         file.write(bytes(1 << 20))
         file.flush()
-        with open(f"{DEBUGFS}/micro", "w", encoding="ascii") as micro:
-            micro.write(str(file.fileno()))
-    return read("micro").splitlines() + read("micro_bios").splitlines()
-
-
-def drops() -> list[str]:
-    """Let the kernel drop folios of a file. Comes last: the memory is in another order after it."""
-    with ext4(), open(f"{DIRECTORY}/file", "w+b") as file:
-        file.write(bytes(1 << 20))
-        file.flush()
-        with open(f"{DEBUGFS}/micro_drop", "w", encoding="ascii") as micro:
-            micro.write(str(file.fileno()))
-    return read("micro_drop").splitlines()
+        Path(f"{DEBUGFS}/{name}").write_text(str(file.fileno()))
+    return [line for result in results for line in read(result).splitlines()]
 
 
 def overwrites(block: int) -> list[str]:
@@ -210,10 +198,9 @@ def by_count(measure: Callable[[int], int], counts: Sequence[int]) -> dict[int, 
 
 def main() -> int:
     """Measure, print."""
-    lines = operations()
+    lines = operations("micro", "micro", "micro_bios")
     for path, value in QUIET.items():
-        with open(path, "w", encoding="ascii") as file:
-            file.write(value)
+        Path(path).write_text(value)
     overwritten = {block: overwrites(block) for block in BLOCKS}
     traced()
     found: dict[str, Any] = {"core": read("core").strip(), "overwrite": overwritten, "rounds": by_count(round_beside, DIRTY)}
@@ -221,7 +208,8 @@ def main() -> int:
         with ext4():
             found["look"] = longest_look()
         found["files"] = by_count(files_at_once, FILES)
-    found["lines"] = lines + drops()
+    # Dropping folios comes last: the memory is in another order after it.
+    found["lines"] = lines + operations("micro_drop", "micro_drop")
     print(json.dumps(found))
     return 0
 

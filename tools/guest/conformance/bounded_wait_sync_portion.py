@@ -13,19 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lib.devices import INNER
-from lib.dontcache import (
-    MIB,
-    MKFS,
-    TRACEFS,
-    cachestat,
-    file_system,
-    flusher_held,
-    mounted,
-    opened,
-    run,
-    trace,
-    write_dontcache,
-)
+from lib.dontcache import MIB, TRACEFS, cachestat, file_system, flusher_held, opened, trace, write_dontcache
 from lib.knobs import never_many, never_periodic
 from lib.libc import syncfs
 from lib.row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
@@ -48,8 +36,7 @@ ISSUED = re.compile(r" block_rq_issue: (\S+) W\w* \d+ \([^)]*\) (\d+) \+ (\d+) "
 @contextlib.contextmanager
 def other_file(device: str) -> Iterator[int]:
     """A file of a file system of its own, which has its place on the drive."""
-    run(*MKFS["ext4"], device)
-    with mounted("ext4", device, root=INNER) as root, opened(root / "file") as fd:
+    with file_system("ext4", device, root=INNER) as root, opened(root / "file") as fd:
         os.pwrite(fd, bytes(SMALL), 0)
         os.fsync(fd)
         yield fd

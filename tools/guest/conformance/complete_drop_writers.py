@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Several DONTCACHE writers of the same pages, beside syncs of these pages."""
 
-import contextlib
-import functools
 import os
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 
 from lib.devices import nvme, target
 from lib.dontcache import MIB, PAGE, write_dontcache
@@ -39,9 +38,8 @@ def writers() -> Verdict:
             if kind != "bare":
                 # A write behind the end of a file may leave the page in which the file ended: no promise.
                 os.ftruncate(fd, SIZE)
-            with contextlib.ExitStack() as stack:
-                for seed, action in enumerate((write, write, write, os.fdatasync)):
-                    stack.enter_context(beside(functools.partial(repeat, fd, seed, action)))
+            with beside(*(partial(repeat, fd, nr, action) for nr, action in enumerate((write, write, write, os.fdatasync)))):
+                pass
             os.fsync(fd)
             left[kind] = pages_left(fd, SIZE, PATIENCE)
     return nothing_left(left)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """DONTCACHE writers beside ordinary writers, mappings, invalidation and syncs of the same pages."""
 
-import contextlib
-import functools
 import mmap
 import os
 import random
 import struct
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, counter, file_system, opened, write_dontcache
@@ -86,9 +85,8 @@ def races(kind: str) -> Verdict:
             os.pwrite(fd, bytes(SIZE), 0)
             os.fsync(fd)
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        with contextlib.ExitStack() as stack:
-            for seed, action in enumerate((dontcache, dontcache, ordinary, mapped, clean, sync)):
-                stack.enter_context(beside(functools.partial(repeat, path, seed, action)))
+        actions = (dontcache, dontcache, ordinary, mapped, clean, sync)
+        with beside(*(partial(repeat, path, seed, action) for seed, action in enumerate(actions))):
             seen = looks()
         tried(sum(seen) > SECONDS, f"dirty DONTCACHE pages all the time: at {sum(seen)} of {len(seen)} looks")
         end = synced_counter()

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """A device is removed in several ways while its pages are dirty and writers run, bare and with a file system."""
 
-import contextlib
 import errno
-import functools
 import mmap
 import os
 import time
+from functools import partial
 
 from lib.devices import TIMER, null_block
 from lib.dontcache import MIB, MKFS, MOUNT, PAGE, opened, pattern, run, until
@@ -59,14 +58,11 @@ def removed() -> Verdict:
                     path = str(MOUNT / "file")
                     with opened(path):
                         pass
-                with contextlib.ExitStack() as writers, mmap.mmap(-1, PAGE) as notes:
-                    for number, (write, opening) in enumerate(WAYS):
-                        writer = functools.partial(write_until_told, path, write, opening, number, notes)
-                        writers.enter_context(beside(writer))
-                    until(lambda: all(notes[: len(WAYS)]), PATIENCE, "all writers begin")
-                    (NULL_BLK / "walk" / "power").write_text("0")
-                    removals += 1
-                    writers.close()
+                with mmap.mmap(-1, PAGE) as notes:
+                    with beside(*(partial(write_until_told, path, *way, number, notes) for number, way in enumerate(WAYS))):
+                        until(lambda: all(notes[: len(WAYS)]), PATIENCE, "all writers begin")
+                        (NULL_BLK / "walk" / "power").write_text("0")
+                        removals += 1
                     others = sum(note != TOLD for note in notes[: len(WAYS)])
                     untold += [f"{kind}: {others} writers were not told, or told something else"] * bool(others)
                 if kind != "bare":

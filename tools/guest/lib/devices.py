@@ -36,25 +36,17 @@ def null_block(irqmode: int) -> NullBlock:
     return NullBlock(DISK_MIB, SECTOR, irqmode=irqmode, completion_nsec=100_000, poll_queues=0)
 
 
-@contextlib.contextmanager
-def null_inline() -> Iterator[str]:
-    """Inside submission, in an RCU read-side section."""
-    with null_block(INLINE) as disk:
-        yield disk.device
+def _null(irqmode: int) -> Device:
+    @contextlib.contextmanager
+    def device() -> Iterator[str]:
+        with null_block(irqmode) as disk:
+            yield disk.device
+
+    return device
 
 
-@contextlib.contextmanager
-def null_softirq() -> Iterator[str]:
-    """In a softirq."""
-    with null_block(SOFTIRQ) as disk:
-        yield disk.device
-
-
-@contextlib.contextmanager
-def null_timer() -> Iterator[str]:
-    """In the interrupt of a timer."""
-    with null_block(TIMER) as disk:
-        yield disk.device
+null_inline, null_softirq, null_timer = map(_null, (INLINE, SOFTIRQ, TIMER))
+"""Inside submission, in an RCU read-side section; in a softirq; in the interrupt of a timer."""
 
 
 @contextlib.contextmanager

@@ -70,7 +70,6 @@ def meanwhile(functions: Iterable[Callable[[], None]]) -> Iterator[None]:
     """Each runs in a process of its own while the body does: until there is `ENOUGH` of it."""
     with contextlib.ExitStack() as stack:
         stack.callback(ENOUGH.unlink)
-        for function in functions:
-            stack.enter_context(beside(function))
+        stack.enter_context(beside(*functions))
         stack.callback(ENOUGH.touch)
         yield

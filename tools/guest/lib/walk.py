@@ -323,14 +323,14 @@ def sectors(fd: int, offset: int) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def beside(function: Callable[[], None]) -> Iterator[None]:
-    """Runs the function in a child process while the body runs."""
-    child = forked(function)
+def beside(*functions: Callable[[], None]) -> Iterator[None]:
+    """Runs each function in a child process while the body runs."""
+    children = [forked(function) for function in functions]
     try:
         yield
     finally:
-        _, status = os.waitpid(child, 0)
-    assert status == 0, "the child failed"
+        failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
+    assert not failed, f"{failed} children failed"
 
 
 Case = tuple[str, Callable[[], None]]

@@ -4,7 +4,6 @@
 
 import contextlib
 import errno
-import functools
 import itertools
 import mmap
 import os
@@ -13,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,10 +194,9 @@ def under_load(fault: Fault, node: str, files: dict[str, int]) -> int:
     """Lets all writers meet the fault; how many faults there were."""
     bad = [sectors(fd, SIZE // BLOCKS * number) for fd in files.values() for number in range(BLOCKS)]
     with mmap.mmap(-1, PAGE) as errors, fault.inject(node, bad) as count:
-        with contextlib.ExitStack() as stack:
-            for seed, (name, flags) in enumerate(WRITERS):
-                work = functools.partial(writer, files[name], flags, seed, fault.marked, errors)
-                stack.enter_context(beside(work))
+        work = [partial(writer, files[name], flags, seed, fault.marked, errors) for seed, (name, flags) in enumerate(WRITERS)]
+        with beside(*work):
+            pass
         injected, told = count(), sum(struct.unpack_from(f"={len(WRITERS)}I", errors))
     assert injected > 0, "nothing failed"
     assert told > 0 or not fault.requests, f"{injected} requests failed, and nobody was told"
@@ -265,7 +264,7 @@ def bounded_survival(fault: Fault, kind: str) -> None:
         raise ktap.Skip("the kernel injects no faults; those of make test SANITIZE=NAME do")
     if core() == "c":
         raise ktap.Skip("the C core's count stays behind where buffered writers are at work")
-    within(DEADLINE, functools.partial(survives, fault, kind))
+    within(DEADLINE, partial(survives, fault, kind))
     if sanitizer() == "kasan":
         raise ktap.Skip("it survives, but kasan keeps what was freed, up to a 32nd of the memory: no leak can be told")
 
@@ -273,7 +272,7 @@ def bounded_survival(fault: Fault, kind: str) -> None:
 ktap.main(
     "dontcache_faults_injected",
     [
-        (f"{kind}_survives_{name}", functools.partial(bounded_survival, fault, kind))
+        (f"{kind}_survives_{name}", partial(bounded_survival, fault, kind))
         for kind in ("xfs", "ext4")
         for name, fault in FAULTS.items()
     ],

@@ -10,22 +10,9 @@ from pathlib import Path
 
 from lib import ktap
 from lib.devices import TIMER
-from lib.dontcache import (
-    MIB,
-    PAGE,
-    cached_pages,
-    cgroup,
-    core,
-    events,
-    file_system,
-    forget,
-    forked,
-    in_cgroup,
-    opened,
-    until,
-    write_dontcache,
-)
-from lib.walk import SECTOR, NullBlock
+from lib.dontcache import MIB, PAGE, cached_pages, cgroup, core, events, file_system, forget, in_cgroup, opened, until
+from lib.dontcache import write_dontcache, write_pieces
+from lib.walk import SECTOR, NullBlock, beside
 
 LIMIT = 24 * MIB * (PAGE >> 12)
 """With half of it buffered writers of pages of 4 KiB have been killed, too."""
@@ -50,22 +37,15 @@ def its_memory_comes_back() -> None:
     disk = NullBlock(256, SECTOR, irqmode=TIMER, completion_nsec=20_000, poll_queues=0)
     with disk, file_system("ext4", disk.device) as root, cgroup("little") as group, opened(root / "file") as fd:
         # Of blocks that were never written a task ends the writeback, and drops: nothing would wait.
-        for offset in range(0, SIZE, MIB):
-            os.pwrite(fd, bytes(MIB), offset)
+        write_pieces(fd, SIZE, MIB, flags=0)
         os.fsync(fd)
         forget(fd)
         (group / "memory.max").write_text(str(LIMIT))
-
-        def writers() -> None:
-            children = [forked(partial(write, root / "file", seed)) for seed in range(CPUS)]
-            statuses = [os.waitpid(child, 0)[1] for child in children]
-            assert not any(statuses), f"the writers ended with {statuses}: {events(group)}"
-
-        in_cgroup(group, writers)
+        with beside(*(partial(in_cgroup, group, partial(write, root / "file", seed)) for seed in range(CPUS))):
+            pass
         assert events(group)["oom_kill"] == 0
         os.fsync(fd)
         until(lambda: cached_pages(fd) == 0, 5, "pages stay")
 
 
-if __name__ == "__main__":
-    ktap.main("dontcache_group", [("its_memory_comes_back", its_memory_comes_back)])
+ktap.main("dontcache_group", [("its_memory_comes_back", its_memory_comes_back)])
