@@ -21,9 +21,10 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, MKFS, MOUNT, NVME, PAGE, RWF_DONTCACHE, counter, opened, run
+from lib.dontcache import MIB, MKFS, MOUNT, NVME, PAGE, RWF_DONTCACHE, counter, forked, opened, run
 from lib.nfs import serve_by, served
 
 WRITERS = 6
@@ -131,11 +132,8 @@ def load(root: Path, seed: str, has_dontcache: bool = True) -> None:
         (ACKNOWLEDGED / seed / str(writer)).mkdir(parents=True)
     os.sync()
     for writer in range(WRITERS):
-        if os.fork() == 0:
-            try:
-                write(root / str(writer), ACKNOWLEDGED / seed / str(writer), f"{seed}.{writer}", has_dontcache)
-            finally:
-                os._exit(1)
+        acknowledged = ACKNOWLEDGED / seed / str(writer)
+        forked(partial(write, root / str(writer), acknowledged, f"{seed}.{writer}", has_dontcache))
     while os.waitpid(-1, os.WNOHANG) == (0, 0):
         counted, _ = counter()
         taint = Path("/proc/sys/kernel/tainted").read_text().strip()
@@ -158,7 +156,7 @@ def main(kind: str, seed: str, number: int, rounds: int) -> None:
         run(*FSCK[kind], NVME)
         run("mount", "-t", kind, NVME, MOUNT)
     if number < rounds and behind_nfs:
-        with served(MOUNT, Path("/tmp/nfs")) as root:
+        with served(MOUNT) as root:
             serve_by("dontcache")
             load(root, f"{seed}.{number}", has_dontcache=False)
     elif number < rounds:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lib.dontcache import NVME, RWF_DONTCACHE, file_system, opened, pattern
+from lib.dontcache import NVME, RWF_DONTCACHE, file_system, forked, opened, pattern
 from lib.row import Verdict, main
 
 WRITES = 100
@@ -42,8 +42,8 @@ def interrupt_cpu() -> int:
 @contextlib.contextmanager
 def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
     """Keeps the CPU busy: all the time, or in bursts that no ordinary task interrupts."""
-    child = os.fork()
-    if child == 0:
+
+    def spin() -> None:
         os.sched_setaffinity(0, {cpu})
         if real_time:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
@@ -53,6 +53,8 @@ def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
                 pass
             if real_time:
                 time.sleep(0.001)
+
+    child = forked(spin)
     try:
         yield
     finally:
@@ -83,14 +85,14 @@ def longest_waits(fd: int) -> tuple[float, float]:
     return max(dontcache), max(buffered)
 
 
-def waits_beside_busy_tasks() -> tuple[float, float]:
-    """The longest fdatasync of DONTCACHE writes and of buffered ones in a round, in seconds, as the median of rounds.
+def told(dontcache: float, buffered: float) -> str:
+    """The two waits in words."""
+    return f"{dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
 
-    A real-time and an ordinary task have the CPU that the interrupts come to.
-    """
-    rounds = []
-    cpu = interrupt_cpu()
-    everywhere = os.sched_getaffinity(0)
+
+def busy_cpu() -> Verdict:
+    """A real-time and an ordinary task have the CPU that the interrupts come to."""
+    rounds, cpu, everywhere = [], interrupt_cpu(), os.sched_getaffinity(0)
     with file_system("xfs") as root, opened(root / "file") as fd:
         os.pwrite(fd, bytes(2 * WRITES * SIZE), 0)
         os.fsync(fd)
@@ -103,16 +105,6 @@ def waits_beside_busy_tasks() -> tuple[float, float]:
         finally:
             os.sched_setaffinity(0, everywhere)
     dontcache, buffered = (statistics.median(waits) for waits in zip(*rounds, strict=True))
-    return dontcache, buffered
-
-
-def told(dontcache: float, buffered: float) -> str:
-    """The two waits in words."""
-    return f"{dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
-
-
-def busy_cpu() -> Verdict:
-    dontcache, buffered = waits_beside_busy_tasks()
     # Nobody has waited for the real-time task.
     in_time = dontcache < max(LATE, 3 * buffered)
     return Verdict(in_time, f"the longest of 100, the median of {ROUNDS} times: {told(dontcache, buffered)}")

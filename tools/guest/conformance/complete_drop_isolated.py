@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import Device, brd, null_inline, null_softirq, nvme, target
-from lib.dontcache import MIB, RWF_DONTCACHE, cached_pages, file_system, forked, opened, write_pieces
-from lib.knobs import setting
+from lib.dontcache import MIB, RWF_DONTCACHE, cached_pages, file_system, forked, opened, setting, write_pieces
 from lib.row import BOUND, KIB, Verdict, main, nothing_left, tried
 
 CPU = Path("/sys/devices/system/cpu/isolated")

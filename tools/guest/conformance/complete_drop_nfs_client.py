@@ -3,7 +3,6 @@
 
 import os
 import time
-from pathlib import Path
 
 from lib.dontcache import MIB, cached_pages, file_system, opened, pattern, write_dontcache
 from lib.nfs import serve_by, served
@@ -16,7 +15,7 @@ RESTS = 1.2
 
 def client() -> Verdict:
     left = {}
-    with file_system("xfs") as root, served(root, Path("/tmp/nfs")) as mounted:
+    with file_system("xfs") as root, served(root) as mounted:
         serve_by("buffered")
         with opened(mounted / "buffered") as fd:
             os.pwrite(fd, pattern(0, MIB), 0)

@@ -3,7 +3,6 @@
 
 import errno
 import os
-from pathlib import Path
 
 from lib.devices import BAD, TIMER, null_block
 from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
@@ -28,7 +27,7 @@ def server(kind: str) -> Verdict:
     with null_block(TIMER) as disk:
         with (
             file_system(kind, disk.device) as root,
-            served(root, Path("/tmp/nfs")) as mounted,
+            served(root) as mounted,
             opened(mounted / "file") as fd,
             opened(root / "file", os.O_RDONLY) as behind,
         ):

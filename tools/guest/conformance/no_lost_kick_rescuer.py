@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import loop
-from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, trace, write_dontcache
-from lib.knobs import never_many, never_periodic, setting
+from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, setting, trace, write_dontcache
+from lib.knobs import never_many, never_periodic
 from lib.libc import start_writeback
 from lib.row import BOUND, Verdict, main, on_each, told_wait, tried, waited
 from lib.walk import SECTOR, NullBlock

@@ -2,7 +2,6 @@
 """Writes through each interface to an NFS client, whose server writes buffered, with DONTCACHE, or directly."""
 
 import os
-from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, write_dontcache
 from lib.nfs import WAYS, serve_by, served
@@ -14,7 +13,7 @@ SIZE = 4 * MIB
 
 def clients() -> Verdict:
     figures, wrong, left = [], [], {}
-    with file_system("ext4") as root, served(root, Path("/tmp/nfs")) as mounted:
+    with file_system("ext4") as root, served(root) as mounted:
         for way in WAYS:
             serve_by(way)
             with opened(mounted / f"{way}-pages") as fd:

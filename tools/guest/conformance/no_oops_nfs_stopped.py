@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lib.dontcache import MIB, file_system, forked, opened, pattern, remount
 from lib.nfs import serve_by, served, stopped
-from lib.row import KIB, NOTHING, Verdict, main, synced_counter, tried
+from lib.row import KIB, NOTHING, Verdict, main, on_each, synced_counter, tried
 
 PIECE = 64 * KIB
 SECONDS = 2.0
@@ -29,38 +29,35 @@ def write(path: Path, acknowledged: int) -> None:
             os.write(acknowledged, b".")
 
 
-def server() -> Verdict:
-    figures, wrong = [], []
-    for kind in ("ext4", "xfs"):
-        with file_system(kind) as root:
-            with served(root, Path("/tmp/nfs")) as mounted:
-                serve_by("dontcache")
-                reader, writer = os.pipe()
-                child = forked(functools.partial(write, mounted / "file", writer))
-                os.close(writer)
+def server(kind: str) -> Verdict:
+    with file_system(kind) as root:
+        with served(root) as mounted:
+            serve_by("dontcache")
+            reader, writer = os.pipe()
+            child = forked(functools.partial(write, mounted / "file", writer))
+            os.close(writer)
+            time.sleep(SECONDS)
+            with stopped(root):
                 time.sleep(SECONDS)
-                with stopped(root):
-                    time.sleep(SECONDS)
-                # It is deaf while it waits for the server.
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                with os.fdopen(reader, "rb") as told:
-                    committed = len(told.read()) * PIECE
-                with opened(mounted / "again") as fd:
-                    os.pwrite(fd, pattern(0, PIECE), 0)
-                    os.fsync(fd)
-            remount(kind)
-            found, again = (root / "file").read_bytes(), (root / "again").read_bytes()
-        end = synced_counter()
-        tried(committed > MIB, f"a client that commits: {committed} bytes")
-        figures.append(f"{kind} {committed // KIB} KiB committed, {len(found) // KIB} KiB there")
-        if again != pattern(0, PIECE):
-            wrong.append(f"{kind} has lost what was committed to the server that was started again")
-        if found[:committed] != pattern(0, committed):
-            wrong.append(f"{kind} has lost what was committed")
-        if end != NOTHING:
-            wrong.append(f"{kind} counts {end[0]} of {end[1]} when all is written")
-    return Verdict(not wrong, "; ".join(figures + wrong))
+            # It is deaf while it waits for the server.
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            with os.fdopen(reader, "rb") as told:
+                committed = len(told.read()) * PIECE
+            with opened(mounted / "again") as fd:
+                os.pwrite(fd, pattern(0, PIECE), 0)
+                os.fsync(fd)
+        remount(kind)
+        found, again = (root / "file").read_bytes(), (root / "again").read_bytes()
+    end = synced_counter()
+    tried(committed > MIB, f"a client that commits: {committed} bytes")
+    right = {
+        "what was committed to the server that was started again": again == pattern(0, PIECE),
+        "what was committed": found[:committed] == pattern(0, committed),
+        f"an exact counter: {end[0]} of {end[1]}": end == NOTHING,
+    }
+    lost = ", ".join(what for what, there in right.items() if not there) or "nothing"
+    return Verdict(all(right.values()), f"{committed // KIB} KiB committed, {len(found) // KIB} KiB there, lost: {lost}")
 
 
-main(server)
+main(lambda: on_each(server))

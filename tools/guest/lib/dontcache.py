@@ -226,16 +226,22 @@ def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
 
 
 @contextlib.contextmanager
-def held() -> Iterator[None]:
-    """No writer asks for a round while the body runs, and there is no periodic writeback: pages stay dirty."""
-    period = PERIODIC.read_text()
+def setting(file: Path, value: object, instead_of: Path | None = None) -> Iterator[None]:
+    """The file has this value while the body runs, and may do so instead of another file."""
+    held = instead_of or file
+    before = held.read_text()
     try:
-        PERIODIC.write_text("0")
-        HOLD.write_text("1")
+        file.write_text(str(value))
         yield
     finally:
-        HOLD.write_text("0")
-        PERIODIC.write_text(period)
+        held.write_text(before)
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """No writer asks for a round while the body runs, and there is no periodic writeback: pages stay dirty."""
+    with setting(PERIODIC, 0), setting(HOLD, 1):
+        yield
 
 
 @contextlib.contextmanager
@@ -247,19 +253,15 @@ def flusher_held() -> Iterator[None]:
     mask = Path("/sys/devices/virtual/workqueue/writeback/cpumask")
     # Else ordinary tasks have a twentieth of each second, however many real-time ones there are.
     share = Path("/sys/kernel/debug/sched/fair_server/cpu0/runtime")
-    everywhere, files = os.sched_getaffinity(0), (mask, share)
-    before = [file.read_text() for file in files]
-    try:
-        mask.write_text("1")
-        share.write_text("0")
-        os.sched_setaffinity(0, {0})
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        os.sched_setaffinity(0, everywhere)
-        for file, text in zip(files, before, strict=True):
-            file.write_text(text)
+    everywhere = os.sched_getaffinity(0)
+    with setting(mask, 1), setting(share, 0):
+        try:
+            os.sched_setaffinity(0, {0})
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            yield
+        finally:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            os.sched_setaffinity(0, everywhere)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from lib.dontcache import MIB
+from lib.dontcache import MIB, setting
 
 VM = Path("/proc/sys/vm")
 
@@ -16,18 +16,6 @@ def _in_force(name: str) -> Path:
     if name.endswith("_bytes") and file.read_text() == "0\n":
         return VM / name.replace("_bytes", "_ratio")
     return file
-
-
-@contextlib.contextmanager
-def setting(file: Path, value: object, instead_of: Path | None = None) -> Iterator[None]:
-    """The file has this value while the body runs, and may do so instead of another file."""
-    held = instead_of or file
-    before = held.read_text()
-    try:
-        file.write_text(str(value))
-        yield
-    finally:
-        held.write_text(before)
 
 
 @contextlib.contextmanager

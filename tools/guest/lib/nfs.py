@@ -122,7 +122,7 @@ def _server(root: Path, largest: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def served(root: Path, where: Path, options: str = "", largest: int = 0) -> Iterator[Path]:
+def served(root: Path, where: Path = Path("/tmp/nfs"), options: str = "", largest: int = 0) -> Iterator[Path]:
     """The folder, exported to the loopback interface and mounted again.
 
     largest: bytes that a read or write may have; a kernel with little memory takes few by itself.

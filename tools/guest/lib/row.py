@@ -116,11 +116,10 @@ def held_counter(device: str = NVME) -> tuple[int, int]:
     For a moment at which nobody writes and the flusher is held back: it does not sleep, which would let
     the flusher go on.
     """
-    reading = counter(device)
-    for _ in range(5):
+    for _ in range(6):
+        reading = counter(device)
         if reading[0] == reading[1]:
             break
-        reading = counter(device)
     return reading
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lib.devices import TIMER
-from lib.dontcache import MIB, opened
-from lib.knobs import setting
+from lib.dontcache import MIB, opened, setting
 from lib.row import KIB
 from lib.walk import SECTOR, NullBlock, beside
 

@@ -363,7 +363,7 @@ def on_drives(mib: int, *functions: Callable[[Store], None]) -> list[Case]:
         with NullBlock(mib, block) as disk:
             function(Drive(block, disk))
 
-    return [(f"drive_{block}_{function.__name__}", partial(on, function, block)) for block in (4096, 512) for function in functions]
+    return [(f"drive_{block}_{each.__name__}", partial(on, each, block)) for block in (4096, 512) for each in functions]
 
 
 def main(suite: str, cases: Sequence[Case]) -> None:

@@ -20,7 +20,7 @@ from lib import ktap
 from lib.devices import Device, null_timer, nvme
 from lib.dontcache import (
     MIB, MOUNT, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, forget, fsync_tells, mounted, opened, sanitizer,
-    until, within, write_dontcache, write_pieces,
+    setting, until, within, write_dontcache, write_pieces,
 )  # fmt: skip
 from lib.memory import memory
 from lib.walk import NULL_BLK, beside, sectors
@@ -46,75 +46,63 @@ EXPECTED = {errno.EIO, errno.ENOMEM, errno.ENOSPC, errno.EROFS, errno.EUCLEAN, e
 """What a writer may be told, a file system that has given up included."""
 
 Sectors = list[tuple[int, int]]
+Injected = AbstractContextManager[Callable[[], int]]
 
 
 # Faults. Each is a context, with a function that tells how many there were.
 
 
 @contextlib.contextmanager
-def attribute(name: str, **settings: int | str) -> Iterator[Callable[[], int]]:
+def attribute(name: str, probability: int, settings: dict[str, object]) -> Iterator[Callable[[], int]]:
     """One of the kernel's fault attributes, which counts down."""
     folder = KERNEL / name
-    probability = settings.pop("probability")
     for key, value in {"verbose": 0, "times": MOST, **settings}.items():
-        (folder / key.replace("_", "-")).write_text(str(value))
-    (folder / "probability").write_text(str(probability))
-    try:
+        (folder / key).write_text(str(value))
+    with setting(folder / "probability", probability):
         yield lambda: MOST - int((folder / "times").read_text())
-    finally:
-        (folder / "probability").write_text("0")
+
+
+def mark_flushers(failing: str) -> None:
+    """Allocations of the unbound workers, who write back, fail, or do not any more."""
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        # A task that has gone does not mind.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if "kworker/u" in path.read_text():
+                path.with_name("make-it-fail").write_text(failing)
 
 
 @contextlib.contextmanager
-def flushers_marked() -> Iterator[None]:
-    """The unbound workers, who write back, are among those whose allocations fail."""
-    tasks = [path.parent for path in Path("/proc").glob("[0-9]*/comm") if "kworker/u" in path.read_text()]
-
-    def mark(failing: str) -> None:
-        for task in tasks:
-            # A task that has gone does not mind.
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                (task / "make-it-fail").write_text(failing)
-
-    mark("1")
+def failing_allocations(name: str, probability: int, **settings: object) -> Iterator[Callable[[], int]]:
+    """Allocations that may wait, for the writers and the flushers."""
+    mark_flushers("1")
     try:
-        yield
+        with attribute(name, probability, {"task-filter": "Y", "ignore-gfp-wait": "N", **settings}) as count:
+            yield count
     finally:
-        mark("0")
+        mark_flushers("0")
 
 
-@contextlib.contextmanager
-def failing_slab(_node: str, _bad: Sectors) -> Iterator[Callable[[], int]]:
-    """Objects of all kinds, for the writers and the flushers."""
-    with flushers_marked(), attribute("failslab", probability=5, task_filter="Y", ignore_gfp_wait="N") as count:
-        yield count
+def failing_slab(_node: str, _bad: Sectors) -> Injected:
+    """Objects of all kinds."""
+    return failing_allocations("failslab", 5)
 
 
-@contextlib.contextmanager
-def failing_pages(_node: str, _bad: Sectors) -> Iterator[Callable[[], int]]:
-    """Pages, those of the page cache included, for the writers and the flushers."""
-    all_kinds: dict[str, int | str] = {"ignore_gfp_wait": "N", "ignore_gfp_highmem": "N", "min_order": 0}
-    with flushers_marked(), attribute("fail_page_alloc", probability=20, task_filter="Y", **all_kinds) as count:
-        yield count
+def failing_pages(_node: str, _bad: Sectors) -> Injected:
+    """Pages, those of the page cache included."""
+    return failing_allocations("fail_page_alloc", 20, **{"ignore-gfp-highmem": "N", "min-order": 0})
 
 
-@contextlib.contextmanager
-def failing_atomic(_node: str, _bad: Sectors) -> Iterator[Callable[[], int]]:
+def failing_atomic(_node: str, _bad: Sectors) -> Injected:
     """Objects for those who cannot wait, whoever they are."""
-    with attribute("failslab", probability=10, task_filter="N", ignore_gfp_wait="Y") as count:
-        yield count
+    return attribute("failslab", 10, {"task-filter": "N", "ignore-gfp-wait": "Y"})
 
 
 @contextlib.contextmanager
 def failing_submission(node: str, _bad: Sectors) -> Iterator[Callable[[], int]]:
     """Requests of the whole device, before it sees them: the file system gives up sooner or later."""
     switch = Path("/sys/block") / Path(node).name / "make-it-fail"
-    switch.write_text("1")
-    try:
-        with attribute("fail_make_request", probability=5, task_filter="N") as count:
-            yield count
-    finally:
-        switch.write_text("0")
+    with setting(switch, 1), attribute("fail_make_request", 5, {"task-filter": "N"}) as count:
+        yield count
 
 
 @contextlib.contextmanager
@@ -136,7 +124,7 @@ class Fault(NamedTuple):
     Of allocations, those of marked writers may be what fails. Where it is data alone the file system goes on.
     """
 
-    inject: Callable[[str, Sectors], AbstractContextManager[Callable[[], int]]]
+    inject: Callable[[str, Sectors], Injected]
     device: Device
     marked: bool = False
     requests: bool = True
