@@ -7,7 +7,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, cachestat, cgroup, file_system, forked, in_cgroup, opened, write_pieces
+from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cachestat, cgroup, file_system, forked, in_cgroup, numbers_of, opened
+from lib.dontcache import write_pieces
 from lib.row import KIB, PATIENCE, Verdict, main, on_each, tried, waited
 
 LIMIT = 4 * MIB
@@ -45,9 +46,8 @@ def sync_often(path: Path, note: Path) -> None:
 def beside(root: Path, flags: int) -> float:
     """The median of the seconds of an fsync beside a writer with these flags."""
     note = Path("/tmp/seconds")
-    number = os.stat(NVME).st_rdev
     with cgroup("limited") as limited, cgroup("other") as other:
-        (limited / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} wbps={LIMIT}")
+        (limited / "io.max").write_text(f"{numbers_of()} wbps={LIMIT}")
         writer = forked(partial(write_limited, limited, root / "file", flags))
         with opened(root / "file") as fd:
             tried(waited(lambda: cachestat(fd).writeback > 0, PATIENCE) is not None, "writes of the limited cgroup")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import DISK_MIB, INNER, mapped, null_timer, suspended
-from lib.dontcache import MIB, NVME, cachestat, file_system, forked, opened, write_pieces
+from lib.dontcache import MIB, NVME, cachestat, file_system, in_child, opened, write_pieces
 from lib.dropping import pages_left
 from lib.libc import syncfs
 from lib.row import BOUND, KIB, PATIENCE, Verdict, main, on_each, tried, waited
@@ -23,8 +23,7 @@ def write(fd: int, cpu: int) -> None:
 
 
 def write_everywhere(fd: int) -> None:
-    children = [forked(partial(write, fd, cpu)) for cpu in os.sched_getaffinity(0)]
-    assert not any([os.waitpid(child, 0)[1] for child in children]), "a writer failed"
+    in_child(*(partial(write, fd, cpu) for cpu in os.sched_getaffinity(0)))
 
 
 def beside(kind: str, node: str, other: Path) -> tuple[float, int]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lib.devices import INNER
-from lib.dontcache import MIB, TRACEFS, cachestat, file_system, flusher_held, opened, trace, write_dontcache
+from lib.dontcache import MIB, TRACEFS, cachestat, file_system, flusher_held, numbers_of, opened, trace, write_dontcache
 from lib.knobs import never_many, never_periodic
 from lib.libc import syncfs
 from lib.row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
@@ -70,8 +70,7 @@ def portion() -> Verdict:
     written: list[int | None] = []
     with contextlib.ExitStack() as stack:
         disk = stack.enter_context(slow_drive())
-        node = os.stat(disk.device).st_rdev
-        drive = f"{os.major(node)},{os.minor(node)}"
+        drive = numbers_of(disk.device, ",")
         root = stack.enter_context(file_system("xfs", stack.enter_context(partition(disk.device, 1, 0, PART))))
         small = stack.enter_context(other_file(stack.enter_context(partition(disk.device, 2, PART, OTHER))))
         first, last = (PART // SECTOR + sector for sector in sectors(small, 0))

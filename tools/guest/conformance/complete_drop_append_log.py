@@ -8,7 +8,7 @@ once the log rests.
 import os
 import time
 
-from lib.dontcache import NVME, cached_pages, file_system, opened, write_dontcache
+from lib.dontcache import cached_pages, drive_stat, file_system, opened, write_dontcache
 from lib.row import SHORT, Verdict, main, on_each, tried, waited
 
 FAST_SECONDS = 5 if SHORT else 60
@@ -34,8 +34,7 @@ DONTCACHE. The slow log's last page read back after each drop is 52 KiB in five 
 
 def drive() -> tuple[int, int]:
     """Bytes that it has read and written so far."""
-    with open(f"/sys/class/block/{os.path.basename(NVME)}/stat", encoding="ascii") as file:
-        fields = [int(field) for field in file.read().split()]
+    fields = drive_stat()
     return fields[2] * 512, fields[6] * 512
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import Device, brd, null_inline, null_softirq, nvme, target
-from lib.dontcache import MIB, RWF_DONTCACHE, cached_pages, file_system, forked, opened, setting, write_pieces
+from lib.dontcache import MIB, RWF_DONTCACHE, beside, cached_pages, file_system, in_child, opened, setting, write_pieces
 from lib.row import BOUND, KIB, Verdict, main, nothing_left, tried
 
 CPU = Path("/sys/devices/system/cpu/isolated")
@@ -40,13 +40,11 @@ def interruptions(path: Path, flags: int, cpu: int, note: Path) -> int:
             pass
         note.write_text(Path("/proc/self/status").read_text().split("nonvoluntary_ctxt_switches:")[1])
 
-    child = forked(stay)
     deadline = time.monotonic() + SECONDS
-    with opened(path) as fd:
+    with beside(stay), opened(path) as fd:
         while time.monotonic() < deadline:
             write_pieces(fd, 8 * MIB, PIECE, flags)
             os.fdatasync(fd)
-    assert os.waitpid(child, 0)[1] == 0
     return int(note.read_text())
 
 
@@ -58,8 +56,7 @@ def isolated() -> Verdict:
     left = {}
     for name, device in DEVICES.items():
         with setting(share, 0), device() as node, target("bare", node) as fd:
-            child = forked(partial(write_and_stay, fd, cpu, note))
-            assert os.waitpid(child, 0)[1] == 0
+            in_child(partial(write_and_stay, fd, cpu, note))
             left[name] = int(note.read_text())
     with file_system("xfs") as root:
         buffered, dontcache = (interruptions(root / "file", flags, cpu, note) for flags in (0, RWF_DONTCACHE))

@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from lib.dontcache import NVME, cached_pages, file_system, opened, write_dontcache
+from lib.dontcache import cached_pages, drive_stat, file_system, opened, write_dontcache
 from lib.row import SHORT, Verdict, main, on_each, tried, waited
 
 PIECE, PIECES = 47_008, 150 if SHORT else 300
@@ -26,11 +26,6 @@ GONE = 1
 """Seconds within which the last page has left, too. It waits for 600 ms, because the file is open and may grow."""
 
 
-def reads() -> int:
-    """How many the drive has served."""
-    return int(Path(f"/sys/class/block/{os.path.basename(NVME)}/stat").read_text().split()[0])
-
-
 def content(number: int) -> bytes:
     return bytes([number % 251 + 1]) * PIECE
 
@@ -40,7 +35,7 @@ def overwrite(fd: int, dontcache: bool) -> int:
     os.pwrite(fd, bytes(SIZE), 0)
     os.fsync(fd)
     Path("/proc/sys/vm/drop_caches").write_text("3")
-    before = reads()
+    before = drive_stat()[0]
     for number in ORDER:
         if number == ORDER[PIECES // 2]:
             # What the first half shares with the second is on the drive, and could be dropped.
@@ -51,7 +46,7 @@ def overwrite(fd: int, dontcache: bool) -> int:
         else:
             os.pwrite(fd, content(number), number * PIECE)
     os.fsync(fd)
-    return reads() - before
+    return drive_stat()[0] - before
 
 
 def misaligned(kind: str) -> Verdict:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from functools import partial
 
 from lib.devices import nvme, target
-from lib.dontcache import MIB, PAGE, write_dontcache
+from lib.dontcache import MIB, PAGE, in_child, write_dontcache
 from lib.dropping import PATIENCE, pages_left
 from lib.row import KIB, SHORT, Verdict, main, nothing_left
-from lib.walk import beside
 
 SECONDS = 3 if SHORT else 20
 SIZE = MIB
@@ -38,8 +37,7 @@ def writers() -> Verdict:
             if kind != "bare":
                 # A write behind the end of a file may leave the page in which the file ended: no promise.
                 os.ftruncate(fd, SIZE)
-            with beside(*(partial(repeat, fd, nr, action) for nr, action in enumerate((write, write, write, os.fdatasync)))):
-                pass
+            in_child(*(partial(repeat, fd, nr, action) for nr, action in enumerate((write, write, write, os.fdatasync))))
             os.fsync(fd)
             left[kind] = pages_left(fd, SIZE, PATIENCE)
     return nothing_left(left)

@@ -8,10 +8,9 @@ import random
 import time
 from pathlib import Path
 
-from lib.dontcache import PAGE, cached_pages, file_system, opened, write_pieces
+from lib.dontcache import PAGE, beside, cached_pages, file_system, opened, write_pieces
 from lib.exactness import told
 from lib.row import NOTHING, SHORT, Verdict, main, on_each, synced_counter
-from lib.walk import beside
 
 SECONDS = 3 if SHORT else 10
 PAGES = 64

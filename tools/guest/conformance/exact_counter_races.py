@@ -10,11 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, counter, file_system, opened, write_dontcache
+from lib.dontcache import MIB, PAGE, beside, counter, file_system, opened, write_dontcache
 from lib.exactness import told
 from lib.libc import start_writeback
 from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, synced_counter, tried
-from lib.walk import beside
 
 SECONDS = 3 if SHORT else 10
 SIZE = MIB

@@ -8,12 +8,11 @@ import contextlib
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, left_of, opened, run, write_dontcache
+from lib.dontcache import MIB, PAGE, beside, cachestat, counter, file_system, left_of, opened, run, write_dontcache
 from lib.knobs import never_many, never_periodic
 from lib.libc import syncfs
 from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
 from lib.slow import ENOUGH, meanwhile, partition, slow_drive
-from lib.walk import beside
 
 FILES = 80
 SIZE = 4 * MIB

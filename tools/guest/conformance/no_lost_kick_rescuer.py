@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import loop
-from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, opened, setting, trace, write_dontcache
+from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, numbers_of, opened, setting, trace, write_dontcache
 from lib.knobs import never_many, never_periodic
 from lib.libc import start_writeback
 from lib.row import BOUND, Verdict, main, on_each, told_wait, tried, waited
@@ -73,7 +73,7 @@ def rescuer(kind: str) -> Verdict:
                 write_dontcache(fd, 0, bytes(PAGE))
                 took = waited(lambda: cachestat(fd).dirty == 0, BOUND)
             page, others = os.fstat(fd), {os.fstat(other).st_ino for other in before}
-            bdi = f"bdi {os.major(page.st_dev)}:{os.minor(page.st_dev)}: "
+            bdi = f"bdi {numbers_of(disk.device)}: "
             written = [line for line in lines() if bdi in line]
             inodes = [int(line.partition(f"{bdi}ino=")[2].split()[0]) for line in written]
             rescued = any(map(by_rescuer, written))

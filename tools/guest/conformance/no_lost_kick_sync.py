@@ -5,7 +5,7 @@ import functools
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
+from lib.dontcache import MIB, PAGE, cachestat, file_system, left_of, opened, write_dontcache
 from lib.knobs import never_many, never_periodic
 from lib.libc import syncfs
 from lib.row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried, waited
@@ -39,7 +39,7 @@ def beside_syncs() -> Verdict:
         never_many(),
         meanwhile(functools.partial(sync_often, root / str(number)) for number in range(SYNCERS)),
     ):
-        under_way = waited(lambda: sum(cachestat_of(root, number) for number in range(SYNCERS)) > PIECE // PAGE, PATIENCE)
+        under_way = waited(lambda: sum(left_of_syncer(root, number) for number in range(SYNCERS)) > PIECE // PAGE, PATIENCE)
         for number in range(PAGES):
             write_dontcache(fd, number * PAGE, bytes(PAGE))
             dirty += cachestat(fd).dirty
@@ -52,11 +52,10 @@ def beside_syncs() -> Verdict:
     return Verdict(took is not None, f"{number + 1} pages, the slowest {told}")
 
 
-def cachestat_of(root: Path, number: int) -> int:
+def left_of_syncer(root: Path, number: int) -> int:
     """Pages of a syncer's file that the drive does not have."""
     with opened(root / str(number)) as fd:
-        stat = cachestat(fd)
-    return int(stat.dirty + stat.writeback)
+        return left_of(fd)
 
 
 main(beside_syncs, breaks_c=True)

@@ -7,10 +7,9 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, file_system, frozen, opened, pattern
+from lib.dontcache import MIB, beside, file_system, frozen, opened, pattern
 from lib.interfaces import WAYS, Write
 from lib.row import SHORT, Verdict, main, on_each, tried
-from lib.walk import beside
 
 SECONDS = 2 if SHORT else 10
 PIECE = MIB // 4

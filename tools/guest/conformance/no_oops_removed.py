@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A device is removed in several ways while its pages are dirty and writers run, bare and with a file system."""
 
+import contextlib
 import errno
 import mmap
 import os
@@ -8,10 +9,10 @@ import time
 from functools import partial
 
 from lib.devices import TIMER, null_block
-from lib.dontcache import MIB, MKFS, MOUNT, PAGE, opened, pattern, run, until
+from lib.dontcache import MIB, PAGE, beside, file_system, opened, pattern, until
 from lib.interfaces import WAYS, Write
-from lib.row import SHORT, Verdict, main, tried
-from lib.walk import NULL_BLK, beside
+from lib.row import SHORT, Verdict, main, on_each
+from lib.walk import NULL_BLK
 
 ROUNDS = 1 if SHORT else 4
 SIZE = MIB
@@ -31,7 +32,7 @@ def write_until_told(path: str, write: Write, opening: int, number: int, notes: 
     offset = number * SIZE
     data = mmap.mmap(-1, SIZE)
     data.write(pattern(offset, SIZE))
-    with opened(path, os.O_RDWR | opening) as fd:
+    with opened(path, os.O_RDWR | os.O_CREAT | opening) as fd:
         for attempt in range(2):
             deadline = time.monotonic() + PATIENCE
             try:
@@ -45,30 +46,17 @@ def write_until_told(path: str, write: Write, opening: int, number: int, notes: 
                 return
 
 
-def removed() -> Verdict:
-    MOUNT.mkdir(exist_ok=True)
-    removals, untold = 0, []
-    for kind in ("bare", "ext4", "xfs"):
-        for _ in range(ROUNDS):
-            with null_block(TIMER) as disk:
-                path = disk.device
-                if kind != "bare":
-                    run(*MKFS[kind], path)
-                    run("mount", "-t", kind, path, MOUNT)
-                    path = str(MOUNT / "file")
-                    with opened(path):
-                        pass
-                with mmap.mmap(-1, PAGE) as notes:
-                    with beside(*(partial(write_until_told, path, *way, number, notes) for number, way in enumerate(WAYS))):
-                        until(lambda: all(notes[: len(WAYS)]), PATIENCE, "all writers begin")
-                        (NULL_BLK / "walk" / "power").write_text("0")
-                        removals += 1
-                    others = sum(note != TOLD for note in notes[: len(WAYS)])
-                    untold += [f"{kind}: {others} writers were not told, or told something else"] * bool(others)
-                if kind != "bare":
-                    run("umount", MOUNT)
-    tried(removals == 3 * ROUNDS, "all removals")
-    return Verdict(not untold, "; ".join(untold) or f"{removals} removals, all writers were told of each")
+def removed(kind: str) -> Verdict:
+    untold = 0
+    for _ in range(ROUNDS):
+        with contextlib.ExitStack() as stack, mmap.mmap(-1, PAGE) as notes:
+            disk = stack.enter_context(null_block(TIMER))
+            path = disk.device if kind == "bare" else str(stack.enter_context(file_system(kind, disk.device)) / "file")
+            with beside(*(partial(write_until_told, path, *way, number, notes) for number, way in enumerate(WAYS))):
+                until(lambda: all(notes[: len(WAYS)]), PATIENCE, "all writers begin")
+                (NULL_BLK / "walk" / "power").write_text("0")
+            untold += sum(note != TOLD for note in notes[: len(WAYS)])
+    return Verdict(not untold, f"{ROUNDS} removals, {untold} writers were not told, or told something else")
 
 
-main(removed)
+main(lambda: on_each(removed, ("bare", "ext4", "xfs")))

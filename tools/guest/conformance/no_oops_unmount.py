@@ -6,9 +6,8 @@ import time
 from pathlib import Path
 
 from lib.devices import null_timer
-from lib.dontcache import MIB, MKFS, MOUNT, mounted, opened, pattern, run, until, write_dontcache
+from lib.dontcache import MIB, MKFS, MOUNT, beside, mounted, opened, pattern, run, until, write_dontcache
 from lib.row import SHORT, Verdict, main, on_each, tried
-from lib.walk import beside
 
 ROUNDS = 4 if SHORT else 10
 SIZE = 2 * MIB

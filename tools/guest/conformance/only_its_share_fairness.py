@@ -5,11 +5,10 @@ import os
 import time
 from pathlib import Path
 
-from lib.dontcache import MIB, RWF_DONTCACHE, file_system, opened
+from lib.dontcache import MIB, RWF_DONTCACHE, beside, file_system, opened
 from lib.knobs import knobs
 from lib.row import KIB, SHORT, Verdict, main, tried
 from lib.slow import SPEED, slow_drive
-from lib.walk import beside
 
 SECONDS = 4 if SHORT else 20
 PIECE = 64 * KIB

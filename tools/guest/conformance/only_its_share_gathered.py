@@ -2,13 +2,13 @@
 """Few pages wait for more, and enough pages begin a round: in one file, in several files, and in cgroups."""
 
 import contextlib
-import os
+import multiprocessing
 import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, cgroup, file_system, forked, in_cgroup, left_of, opened, trace, write_pieces
+from lib.dontcache import MIB, beside, cgroup, file_system, in_cgroup, left_of, opened, trace, write_pieces
 from lib.knobs import never_many, never_periodic
 from lib.row import PATIENCE, Verdict, main, tried, waited
 
@@ -36,24 +36,18 @@ def write_all(files: Sequence[int], size: int, groups: Sequence[Path]) -> float:
         for fd in files:
             write_pieces(fd, size, PIECE)
         return begin
-    there, go = os.pipe(), os.pipe()
+    there, go = multiprocessing.Barrier(len(groups) + 1), multiprocessing.Event()
 
     def member(fd: int) -> None:
-        os.write(there[1], b"x")
-        os.read(go[0], 1)
+        there.wait()
+        go.wait()
         write_pieces(fd, size, PIECE)
 
-    writers = [forked(partial(in_cgroup, group, partial(member, fd))) for fd, group in zip(files, groups, strict=True)]
-    # To enter a cgroup may take as long as few pages wait, so all have entered before the first writes.
-    for _ in writers:
-        os.read(there[0], 1)
-    begin = time.monotonic()
-    os.write(go[1], bytes(len(writers)))
-    for writer in writers:
-        _, status = os.waitpid(writer, 0)
-        tried(status == 0, "writers in cgroups")
-    for end in (*there, *go):
-        os.close(end)
+    with beside(*(partial(in_cgroup, group, partial(member, fd)) for fd, group in zip(files, groups, strict=True))):
+        # To enter a cgroup may take as long as few pages wait, so all have entered before the first writes.
+        there.wait()
+        begin = time.monotonic()
+        go.set()
     return begin
 
 

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """A DONTCACHE writer that is faster than the drive for long: an ordinary file is written too, without a sync."""
 
-import multiprocessing
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, counter, file_system, left_of, opened, write_dontcache
 from lib.knobs import knobs
 from lib.row import KIB, PATIENCE, Verdict, main, tried, waited
-from lib.slow import slow_drive
-from lib.walk import beside
+from lib.slow import ENOUGH, meanwhile, slow_drive
 
 PIECE = 256 * KIB
 SPEED = 96 * MIB
@@ -24,11 +21,11 @@ TURN = 1
 """Seconds. What may be dirty is written in two."""
 
 
-def write_until(path: Path, enough: Callable[[], bool]) -> None:
-    """Writes a file again and again."""
+def write_often(path: Path) -> None:
+    """Writes a file again and again, until there is enough of it."""
     data, count = os.urandom(PIECE), 0
     with opened(path) as fd:
-        while not enough():
+        while not ENOUGH.exists():
             write_dontcache(fd, count * PIECE % FILE, data)
             count += 1
 
@@ -46,13 +43,11 @@ def turn() -> Verdict:
         def much() -> bool:
             return counter(disk.device)[0] * PAGE > BACKGROUND
 
-        enough = multiprocessing.Event()
         with knobs(dirty_bytes=LIMIT, dirty_background_bytes=BACKGROUND):
-            with beside(lambda: write_until(root / "file", enough.is_set)):
+            with meanwhile([lambda: write_often(root / "file")]):
                 started = waited(much, PATIENCE)
                 waits = [written_after(fd, nr * MIB) for nr in range(WRITES)]
                 goes_on = much()
-                enough.set()
     tried(started is not None and goes_on, "a writer who is faster than the drive")
     figures = ", ".join(f"{seconds:.1f}" for seconds in waits)
     return Verdict(max(waits) < TURN, f"written after {figures} s")

@@ -161,10 +161,20 @@ def left_of(fd: int) -> int:
     return stat.dirty + stat.writeback
 
 
+def numbers_of(device: str = NVME, between: str = ":") -> str:
+    """The two numbers by which the kernel names the device."""
+    number = os.stat(device).st_rdev
+    return f"{os.major(number)}{between}{os.minor(number)}"
+
+
+def drive_stat() -> list[int]:
+    """What the drive has done: requests and sectors that were read, in the fields 0 and 2, and more."""
+    return [int(field) for field in Path(f"/sys/class/block/{Path(NVME).name}/stat").read_text().split()]
+
+
 def counter(device: str = NVME) -> tuple[int, int]:
     """The device's dirty dropbehind pages: as counted, and as a walk of its inodes finds them."""
-    number = os.stat(device).st_rdev
-    name = f"{os.major(number)}:{os.minor(number)}"
+    name = numbers_of(device)
     for line in (DEBUGFS / "dontcache_dirty").read_text().splitlines():
         bdi, counted, true = line.split()
         if bdi == name:
@@ -290,7 +300,7 @@ def _removed(path: Path) -> bool:
     return True
 
 
-def forked(function: Callable[[], None], name: str = "the child") -> int:
+def forked(function: Callable[[], None]) -> int:
     """Begins the function in a child process, which exits with 0 if it comes to its end."""
     child = os.fork()
     if child:
@@ -300,9 +310,26 @@ def forked(function: Callable[[], None], name: str = "the child") -> int:
         function()
         status = 0
     except BaseException as error:  # the parent has to hear of all of them
-        print(f"# in {name}: {error!r}", flush=True)
+        print(f"# in a child: {error!r}", flush=True)
     finally:
         os._exit(status)
+
+
+@contextlib.contextmanager
+def beside(*functions: Callable[[], None]) -> Iterator[None]:
+    """Runs each function in a child process while the body runs."""
+    children = [forked(function) for function in functions]
+    try:
+        yield
+    finally:
+        failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
+    assert not failed, f"{failed} children failed"
+
+
+def in_child(*functions: Callable[[], None]) -> None:
+    """Runs each function in a child process, at the same time."""
+    with beside(*functions):
+        pass
 
 
 def in_cgroup(path: Path, function: Callable[[], object]) -> None:
@@ -312,9 +339,7 @@ def in_cgroup(path: Path, function: Callable[[], object]) -> None:
         (path / "cgroup.procs").write_text(str(os.getpid()))
         function()
 
-    child = forked(member, path.name)
-    _, status = os.waitpid(child, 0)
-    assert status == 0, f"the writer in {path.name} failed"
+    in_child(member)
 
 
 def within(seconds: float, function: Callable[[], None]) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lib.devices import TIMER
-from lib.dontcache import MIB, opened, setting
+from lib.dontcache import MIB, beside, opened, setting
 from lib.row import KIB
-from lib.walk import SECTOR, NullBlock, beside
+from lib.walk import SECTOR, NullBlock
 
 SPEED = 32 * MIB
 """Bytes a second."""

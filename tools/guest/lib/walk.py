@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Self
 
 from lib import ktap
-from lib.dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, forked, run
+from lib.dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, run
 from lib.libc import call, punch_hole
 
 KIB = 1 << 10
@@ -179,21 +179,19 @@ class Model:
             self.content[offset : offset + len(data)] = data
 
     def attempt(self, offset: int, length: int) -> tuple[int, int]:
-        """A write that may fail: how much was written, and the error."""
-        data = self.noise(length)
+        """A write that may fail, of data that is in two places: how much was written, and the error."""
+        data, cut = self.noise(length), self.random.randrange(length + 1)
         try:
-            written, error = os.pwrite(self.fd, data, offset), 0
+            written, error = os.pwritev(self.fd, [data[:cut], data[cut:]], offset), 0
         except OSError as failure:
             written, error = 0, failure.errno or 0
         self.took(offset, data[:written])
         return written, error
 
     def write(self, offset: int, length: int) -> None:
-        """A write, whole, of data that is in two places."""
-        data, cut = self.noise(length), self.random.randrange(length + 1)
-        written = os.pwritev(self.fd, [data[:cut], data[cut:]], offset)
-        assert written == length, f"wrote {written} of {length} bytes at {offset}"
-        self.took(offset, data)
+        """A write, whole."""
+        written, error = self.attempt(offset, length)
+        assert written == length, f"wrote {written} of {length} bytes at {offset}, errno {error}"
 
     def short_write(self, offset: int, length: int, missing: int) -> None:
         """A write whose last bytes cannot be read: what comes before them is written."""
@@ -224,9 +222,7 @@ class Model:
     def fill(self, size: int) -> None:
         """Writes all of it, in writes that are large enough for large folios."""
         for offset in range(0, size, MIB):
-            data = self.noise(min(MIB, size - offset))
-            assert os.pwrite(self.fd, data, offset) == len(data)
-            self.took(offset, data)
+            self.write(offset, min(MIB, size - offset))
         os.fsync(self.fd)
 
     def scatter(self, writes: int, longest: int = 100 * KIB) -> None:
@@ -320,17 +316,6 @@ def sectors(fd: int, offset: int) -> tuple[int, int]:
     (block,) = struct.unpack("i", fcntl.ioctl(fd, FIBMAP, struct.pack("i", offset // size)))
     assert block, f"no block at {offset}"
     return block * size // SECTOR, (block + 1) * size // SECTOR - 1
-
-
-@contextlib.contextmanager
-def beside(*functions: Callable[[], None]) -> Iterator[None]:
-    """Runs each function in a child process while the body runs."""
-    children = [forked(function) for function in functions]
-    try:
-        yield
-    finally:
-        failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
-    assert not failed, f"{failed} children failed"
 
 
 Case = tuple[str, Callable[[], None]]

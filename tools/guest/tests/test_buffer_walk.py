@@ -39,7 +39,7 @@ def append(store: Store) -> None:
 
 
 def holes(store: Store) -> None:
-    """Writes into holes that are cached as large folios, into unwritten blocks, and beyond the end."""
+    """Writes into holes that are cached as large folios, into unwritten blocks, beyond the end, and where it was."""
     with store, Model(store) as model:
         model.truncate(SIZE)
         for offset in range(0, SIZE, 256 * KIB):
@@ -55,8 +55,12 @@ def holes(store: Store) -> None:
             model.write(hole + 100 * KIB - 3, 9 * KIB)
         model.verify()
         model.scatter(10)
-        for _ in range(5):
-            model.write(model.size + model.random.randrange(300 * KIB), model.random.randint(1, 20 * KIB))
+        for _ in range(8):
+            # What was cut off and comes back is zero.
+            model.truncate(model.random.randint(model.size // 2, model.size))
+            model.write(model.random.randrange(model.size + 300 * KIB), model.random.randint(1, 20 * KIB))
+            model.truncate(model.size + model.random.randrange(300 * KIB))
+            model.write(model.random.randrange(model.size), model.random.randint(1, 100))
         model.verify()
 
 

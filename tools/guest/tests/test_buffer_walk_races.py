@@ -8,8 +8,8 @@ import os
 import random
 from pathlib import Path
 
-from lib.dontcache import MIB, MOUNT, PAGE
-from lib.walk import KIB, SECTOR, SEED, Model, Store, beside, folio_frames, main, on_drives, on_ext4
+from lib.dontcache import MIB, MOUNT, PAGE, beside
+from lib.walk import KIB, SECTOR, SEED, Model, Store, folio_frames, main, on_drives, on_ext4
 
 STRIPE = 700
 """Stripes lie across blocks and folios; one process has the even ones, another the odd ones."""
@@ -47,20 +47,6 @@ def mapped_beside_written(store: Store) -> None:
                         os.fsync(model.fd)
             for offset, data in stores:
                 model.took(offset, data)
-            model.verify()
-
-
-def truncated_in_turns(store: Store) -> None:
-    """What was cut off and comes back is zero."""
-    with store, Model(store) as model:
-        model.fill(2 * MIB)
-        model.need_large_folio(MIB)
-        for _ in range(4):
-            for _ in range(8):
-                model.truncate(model.random.randint(model.size // 2, model.size))
-                model.write(model.random.randrange(model.size), model.random.randint(1, 20 * KIB))
-                model.truncate(model.size + model.random.randrange(300 * KIB))
-                model.write(model.random.randrange(model.size), model.random.randint(1, 100))
             model.verify()
 
 
@@ -126,7 +112,7 @@ def moved_in_memory(store: Store) -> None:
 
 main(
     "buffer_walk_races",
-    on_ext4(mapped_beside_written, truncated_in_turns, truncated_beside_written)
+    on_ext4(mapped_beside_written, truncated_beside_written)
     + on_ext4(moved_in_memory, options=("delalloc",))
     + on_drives(2, mapped_beside_written),
 )

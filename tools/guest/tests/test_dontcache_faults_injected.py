@@ -19,11 +19,11 @@ from typing import NamedTuple
 from lib import ktap
 from lib.devices import Device, null_timer, nvme
 from lib.dontcache import (
-    MIB, MOUNT, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, forget, fsync_tells, mounted, opened, sanitizer,
-    setting, until, within, write_dontcache, write_pieces,
+    MIB, MOUNT, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, forget, fsync_tells, in_child, mounted, opened,
+    sanitizer, setting, until, within, write_dontcache, write_pieces,
 )  # fmt: skip
 from lib.memory import memory
-from lib.walk import NULL_BLK, beside, sectors
+from lib.walk import NULL_BLK, sectors
 
 KERNEL = Path("/sys/kernel/debug")
 
@@ -182,9 +182,8 @@ def under_load(fault: Fault, node: str, files: dict[str, int]) -> int:
     """Lets all writers meet the fault; how many faults there were."""
     bad = [sectors(fd, SIZE // BLOCKS * number) for fd in files.values() for number in range(BLOCKS)]
     with mmap.mmap(-1, PAGE) as errors, fault.inject(node, bad) as count:
-        work = [partial(writer, files[name], flags, seed, fault.marked, errors) for seed, (name, flags) in enumerate(WRITERS)]
-        with beside(*work):
-            pass
+        work = (partial(writer, files[name], flags, seed, fault.marked, errors) for seed, (name, flags) in enumerate(WRITERS))
+        in_child(*work)
         injected, told = count(), sum(struct.unpack_from(f"={len(WRITERS)}I", errors))
     assert injected > 0, "nothing failed"
     assert told > 0 or not fault.requests, f"{injected} requests failed, and nobody was told"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from lib import ktap
 from lib.devices import TIMER
-from lib.dontcache import MIB, PAGE, cached_pages, cgroup, core, events, file_system, forget, in_cgroup, opened, until
+from lib.dontcache import MIB, PAGE, cached_pages, cgroup, core, events, file_system, forget, in_cgroup, in_child, opened, until
 from lib.dontcache import write_dontcache, write_pieces
-from lib.walk import SECTOR, NullBlock, beside
+from lib.walk import SECTOR, NullBlock
 
 LIMIT = 24 * MIB * (PAGE >> 12)
 """With half of it buffered writers of pages of 4 KiB have been killed, too."""
@@ -41,8 +41,7 @@ def its_memory_comes_back() -> None:
         os.fsync(fd)
         forget(fd)
         (group / "memory.max").write_text(str(LIMIT))
-        with beside(*(partial(in_cgroup, group, partial(write, root / "file", seed)) for seed in range(CPUS))):
-            pass
+        in_child(*(partial(in_cgroup, group, partial(write, root / "file", seed)) for seed in range(CPUS)))
         assert events(group)["oom_kill"] == 0
         os.fsync(fd)
         until(lambda: cached_pages(fd) == 0, 5, "pages stay")

@@ -15,8 +15,8 @@ from pathlib import Path
 from lib import ktap
 from lib.devices import CPU1, TIMER, null_block, null_timer
 from lib.dontcache import (
-    MIB, NVME, PAGE, cached_pages, cgroup, core, counter, file_system, flusher_held, forget, forked, held, in_cgroup, left_of,
-    opened, trace, until, within, write_dontcache, write_pieces,
+    MIB, PAGE, cached_pages, cgroup, core, counter, file_system, flusher_held, forget, held, in_cgroup, in_child,
+    left_of, numbers_of, opened, trace, until, within, write_dontcache, write_pieces,
 )  # fmt: skip
 from lib.knobs import never_periodic
 
@@ -46,11 +46,6 @@ def needs_rust() -> None:
 
 def nothing_counted() -> None:
     until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
-
-
-def name_of(number: int, between: str) -> str:
-    """A device's numbers."""
-    return f"{os.major(number)}{between}{os.minor(number)}"
 
 
 def rounds_of(write: Callable[[int], None], size: int) -> list[str]:
@@ -112,7 +107,7 @@ def writers_wake_a_flusher_once() -> None:
                 write_pieces(fd, size, piece)
             nothing_counted()
             seen = lines()
-    device = f"bdi {name_of(os.stat(NVME).st_rdev, ':')}:"
+    device = f"bdi {numbers_of()}:"
     assert any(device in line and BEGUN.search(line) for line in seen), "no round for DONTCACHE"
     wakeups = sum("function=wb_workfn" in line for line in seen)
     assert 0 < wakeups < size // piece / 2, f"{wakeups} wake-ups for {size // piece} writes"
@@ -157,7 +152,7 @@ def a_synced_file_is_not_written_again() -> None:
         with trace("writeback/writeback_start", "block/block_rq_issue") as lines:
             write_dontcache(fd, 0, bytes(MIB))
             os.fsync(fd)
-            written = f"block_rq_issue: {name_of(os.fstat(fd).st_rdev, ',')} W"
+            written = f"block_rq_issue: {numbers_of(disk.device, ',')} W"
             before = lines()
             assert left_of(fd) == 0 and any(written in line for line in before), "the write was not seen"
             # Until after the page would have been due, several times.
@@ -178,7 +173,7 @@ def pages_of_a_cpu_that_leaves_are_written() -> None:
     with never_periodic(), null_block(TIMER) as disk, file_system("xfs", disk.device) as root:
         with opened(root / "file") as fd, opened(root / "other") as other:
             with held():
-                assert os.waitpid(forked(lambda: on_cpu1(root / "file")), 0)[1] == 0
+                in_child(lambda: on_cpu1(root / "file"))
                 CPU1.write_text("0")
             try:
                 assert left_of(fd) == 1, "nobody was to write it"
