@@ -53,11 +53,6 @@ def measure(plan: dict[str, Any], place: str, mode: str) -> dict[str, Any]:
     return {"place": place, "mode": mode, "writes": writes, "pages": pages}
 
 
-def tell(found: object) -> None:
-    """A line of the output."""
-    print(json.dumps(found), flush=True)
-
-
 def main() -> None:
     """Measure, and print."""
     plan = json.loads(sys.argv[1])
@@ -70,11 +65,11 @@ def main() -> None:
     price.DRIVE["submit_queues"] = plan["cpus"]
     with price.drive():
         IO_TIMEOUT.write_text("600000")
-        tell({"core": Path(price.CORE).read_text().strip()})
+        print(json.dumps({"core": Path(price.CORE).read_text().strip()}), flush=True)
         for repetition in range(plan["repetitions"]):
             for place in plan["places"]:
                 for mode in plan["modes"]:
-                    tell({"repetition": repetition, **measure(plan, place, mode)})
+                    print(json.dumps({"repetition": repetition, **measure(plan, place, mode)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import Device, brd, null_inline, null_softirq, nvme, target
-from lib.dontcache import MIB, RWF_DONTCACHE, beside, cached_pages, file_system, in_child, opened, setting, write_pieces
+from lib.dontcache import MIB, RWF_DONTCACHE, beside, cached_pages, file_system, for_a_while, opened, setting, write_pieces
 from lib.row import BOUND, KIB, Verdict, main, nothing_left, tried
 
 CPU = Path("/sys/devices/system/cpu/isolated")
@@ -35,14 +35,12 @@ def interruptions(path: Path, flags: int, cpu: int, note: Path) -> int:
 
     def stay() -> None:
         os.sched_setaffinity(0, {cpu})
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             pass
         note.write_text(Path("/proc/self/status").read_text().split("nonvoluntary_ctxt_switches:")[1])
 
-    deadline = time.monotonic() + SECONDS
     with beside(stay), opened(path) as fd:
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             write_pieces(fd, 8 * MIB, PIECE, flags)
             os.fdatasync(fd)
     return int(note.read_text())
@@ -56,7 +54,8 @@ def isolated() -> Verdict:
     left = {}
     for name, device in DEVICES.items():
         with setting(share, 0), device() as node, target("bare", node) as fd:
-            in_child(partial(write_and_stay, fd, cpu, note))
+            with beside(partial(write_and_stay, fd, cpu, note)):
+                pass
             left[name] = int(note.read_text())
     with file_system("xfs") as root:
         buffered, dontcache = (interruptions(root / "file", flags, cpu, note) for flags in (0, RWF_DONTCACHE))

@@ -3,12 +3,11 @@
 
 import os
 import random
-import time
 from collections.abc import Callable
 from functools import partial
 
 from lib.devices import nvme, target
-from lib.dontcache import MIB, PAGE, in_child, write_dontcache
+from lib.dontcache import MIB, PAGE, for_a_while, in_child, write_dontcache
 from lib.dropping import PATIENCE, pages_left
 from lib.row import KIB, SHORT, Verdict, main, nothing_left
 
@@ -25,8 +24,7 @@ def write(fd: int) -> None:
 def repeat(fd: int, seed: int, action: Callable[[int], None]) -> None:
     """Again and again."""
     random.seed(seed)
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
+    for _ in for_a_while(SECONDS):
         action(fd)
 
 

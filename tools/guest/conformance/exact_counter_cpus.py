@@ -2,11 +2,10 @@
 """Every CPU but the first goes offline and online again and again while writers run on all CPUs"""
 
 import os
-import time
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, file_system, forked, opened, write_pieces
+from lib.dontcache import MIB, file_system, for_a_while, forked, opened, write_pieces
 from lib.dropping import pages_left
 from lib.exactness import told
 from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, synced_counter, tried
@@ -19,18 +18,18 @@ LENGTH = 8 * MIB
 PIECES = (4 * KIB, 64 * KIB)
 
 
-def write_until(path: Path, deadline: float, piece: int) -> None:
+def write(path: Path, piece: int) -> None:
     with opened(path) as fd:
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             write_pieces(fd, LENGTH, piece)
             os.fsync(fd)
         assert pages_left(fd, LENGTH, 3) == 0, f"pages of {path.name} stay"
 
 
-def plug(deadline: float) -> int:
+def plug() -> int:
     """How often a CPU has gone and come back."""
     times = 0
-    while time.monotonic() < deadline:
+    for _ in for_a_while(SECONDS):
         for cpu in CPUS:
             cpu.write_text("0")
             cpu.write_text("1")
@@ -40,9 +39,8 @@ def plug(deadline: float) -> int:
 
 def cpus(kind: str) -> Verdict:
     with file_system(kind) as root:
-        deadline = time.monotonic() + SECONDS
-        children = [forked(partial(write_until, root / str(nr), deadline, PIECES[nr % 2])) for nr in range(WRITERS)]
-        times = plug(deadline)
+        children = [forked(partial(write, root / str(nr), PIECES[nr % 2])) for nr in range(WRITERS)]
+        times = plug()
         ended = [os.waitpid(child, 0)[1] for child in children]
         end = synced_counter()
     tried(times > len(CPUS), f"CPUs that come back {times} times")

@@ -5,10 +5,9 @@ import functools
 import mmap
 import os
 import random
-import time
 from pathlib import Path
 
-from lib.dontcache import PAGE, beside, cached_pages, file_system, opened, write_pieces
+from lib.dontcache import PAGE, beside, cached_pages, file_system, for_a_while, opened, write_pieces
 from lib.exactness import told
 from lib.row import NOTHING, SHORT, Verdict, main, on_each, synced_counter
 
@@ -16,12 +15,12 @@ SECONDS = 3 if SHORT else 10
 PAGES = 64
 
 
-def fault(path: Path, deadline: float) -> None:
+def fault(path: Path) -> None:
     """Stores through a mapping into the page that has come last, at once or somewhat later."""
     faults = 0
     random.seed(1)
     with opened(path) as fd, mmap.mmap(fd, PAGES * PAGE) as mapping:
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             cached = cached_pages(fd)
             if cached:
                 # The moment is a matter of luck.
@@ -36,10 +35,9 @@ def fault(path: Path, deadline: float) -> None:
 def lookups(kind: str) -> Verdict:
     with file_system(kind) as root, opened(root / "file") as fd:
         os.ftruncate(fd, PAGES * PAGE)
-        deadline = time.monotonic() + SECONDS
         rounds = 0
-        with beside(functools.partial(fault, root / "file", deadline)):
-            while time.monotonic() < deadline:
+        with beside(functools.partial(fault, root / "file")):
+            for _ in for_a_while(SECONDS):
                 write_pieces(fd, PAGES * PAGE, PAGE)
                 os.fdatasync(fd)
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, beside, counter, file_system, opened, write_dontcache
+from lib.dontcache import MIB, PAGE, beside, counter, file_system, for_a_while, opened, write_dontcache
 from lib.exactness import told
 from lib.libc import start_writeback
 from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, synced_counter, tried
@@ -60,17 +60,15 @@ def place(action: Callable[[int, int], None]) -> int:
 def repeat(path: Path, seed: int, action: Callable[[int, int], None]) -> None:
     """Does it again and again."""
     random.seed(seed)
-    deadline = time.monotonic() + SECONDS
     with opened(path) as fd:
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             action(fd, place(action))
 
 
 def looks() -> list[bool]:
     """Whether pages are counted, again and again while the others run."""
-    deadline = time.monotonic() + SECONDS
     seen = []
-    while time.monotonic() < deadline:
+    for _ in for_a_while(SECONDS):
         seen.append(counter()[0] > 0)
         time.sleep(0.01)
     return seen

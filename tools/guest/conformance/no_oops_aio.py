@@ -7,27 +7,25 @@ import os
 from lib.devices import null_timer, target
 from lib.dontcache import NVME, PAGE, opened, pattern
 from lib.interfaces import queue_aio
-from lib.row import Verdict, main
+from lib.row import Verdict, main, on_each
 
 DEPTH = 32
 
 
-def aio() -> Verdict:
-    wrong, writes = [], 0
+def aio(kind: str) -> Verdict:
+    wrong = []
     pages = mmap.mmap(-1, DEPTH * PAGE)
     pages.write(pattern(0, DEPTH * PAGE))
     with null_timer() as node:
-        for kind, device in (("bare", node), ("ext4", NVME), ("xfs", NVME)):
-            for flags in (0, os.O_DIRECT):
-                with target(kind, device) as fd:
-                    os.pwrite(fd, bytes(PAGE), 0)
-                    os.fsync(fd)
-                    with opened(f"/proc/self/fd/{fd}", os.O_RDWR | flags) as file:
-                        took = queue_aio(file, pages, 0)
-                    if took != [PAGE] * DEPTH or os.pread(fd, DEPTH * PAGE, 0) != pages[:]:
-                        wrong.append(f"{kind} took {took}")
-                    writes += len(took)
-    return Verdict(not wrong, "; ".join(wrong) or f"{writes} writes, all in their place")
+        for flags in (0, os.O_DIRECT):
+            with target(kind, node if kind == "bare" else NVME) as fd:
+                os.pwrite(fd, bytes(PAGE), 0)
+                os.fsync(fd)
+                with opened(f"/proc/self/fd/{fd}", os.O_RDWR | flags) as file:
+                    took = queue_aio(file, pages, 0)
+                if took != [PAGE] * DEPTH or os.pread(fd, DEPTH * PAGE, 0) != pages[:]:
+                    wrong.append(f"took {took}")
+    return Verdict(not wrong, "; ".join(wrong) or "all writes are in their place")
 
 
-main(aio)
+main(lambda: on_each(aio, ("bare", "ext4", "xfs")))

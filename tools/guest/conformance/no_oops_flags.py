@@ -8,31 +8,26 @@ import os
 
 from lib.devices import null_timer, target
 from lib.dontcache import MOUNT, NVME, PAGE, run
-from lib.row import Verdict, main
+from lib.row import Verdict, main, on_each
 from lib.ways import write_each_way
 
 SIZE = 1024 * PAGE
 """More than one page for each way."""
 
 
-def flags() -> Verdict:
-    figures, wrong = [], []
-    with null_timer() as node:
-        # Whether a device that was never dirtied is taken is another row's.
-        for kind, device in (("bare", node), ("ext4", NVME), ("xfs", NVME)):
-            with target(kind, device) as fd:
-                # What must not wait is written where there are blocks, and where no time has to be noted.
-                os.pwrite(fd, bytes(SIZE), 0)
-                os.fsync(fd)
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-                if kind != "bare":
-                    run("mount", "-o", "remount,lazytime", MOUNT)
-                outcome = write_each_way(fd, kind)
-                outcome.tried()
-                os.fsync(fd)
-            figures.append(f"{kind} {outcome}")
-            wrong += [f"{kind} {text}" for text in outcome.wrong]
-    return Verdict(not wrong, "; ".join(figures + wrong))
+def flags(kind: str) -> Verdict:
+    # Whether a device that was never dirtied is taken is another row's.
+    with null_timer() as node, target(kind, node if kind == "bare" else NVME) as fd:
+        # What must not wait is written where there are blocks, and where no time has to be noted.
+        os.pwrite(fd, bytes(SIZE), 0)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        if kind != "bare":
+            run("mount", "-o", "remount,lazytime", MOUNT)
+        outcome = write_each_way(fd, kind)
+        outcome.tried()
+        os.fsync(fd)
+    return Verdict(not outcome.wrong, "; ".join([str(outcome), *outcome.wrong]))
 
 
-main(flags)
+main(lambda: on_each(flags, ("bare", "ext4", "xfs")))

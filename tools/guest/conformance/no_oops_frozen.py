@@ -7,7 +7,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, beside, file_system, frozen, opened, pattern
+from lib.dontcache import MIB, beside, file_system, for_a_while, frozen, opened, pattern
 from lib.interfaces import WAYS, Write
 from lib.row import SHORT, Verdict, main, on_each, tried
 
@@ -17,10 +17,9 @@ PIECE = MIB // 4
 
 def write_for_a_while(path: Path, write: Write, opening: int) -> None:
     """Writes the file again and again."""
-    deadline = time.monotonic() + SECONDS
     data = mmap.mmap(-1, PIECE)
     with opened(path, os.O_RDWR | os.O_CREAT | opening) as fd:
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             for offset in range(0, MIB, PIECE):
                 data[:] = pattern(offset, PIECE)
                 assert write(fd, data, offset, 0) == PIECE
@@ -31,8 +30,7 @@ def freezing(kind: str) -> Verdict:
     freezes = 0
     with file_system(kind) as root:
         with beside(*(partial(write_for_a_while, root / str(number), *way) for number, way in enumerate(WAYS))):
-            deadline = time.monotonic() + SECONDS
-            while time.monotonic() < deadline:
+            for _ in for_a_while(SECONDS):
                 with frozen(root):
                     time.sleep(0.05)
                 freezes += 1

@@ -2,11 +2,10 @@
 """A file system is unmounted with dirty DONTCACHE pages, and lazily while a writer runs."""
 
 import functools
-import time
 from pathlib import Path
 
 from lib.devices import null_timer
-from lib.dontcache import MIB, MKFS, MOUNT, beside, mounted, opened, pattern, run, until, write_dontcache
+from lib.dontcache import MIB, MKFS, MOUNT, beside, for_a_while, mounted, opened, pattern, run, until, write_dontcache
 from lib.row import SHORT, Verdict, main, on_each, tried
 
 ROUNDS = 4 if SHORT else 10
@@ -20,8 +19,7 @@ def write_for_a_while(path: Path) -> None:
     data = pattern(0, SIZE)
     with opened(path) as fd:
         write_dontcache(fd, 0, data)
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             write_dontcache(fd, 0, data)
 
 

@@ -2,10 +2,9 @@
 """A DONTCACHE writer and a buffered writer at the same time: neither starves."""
 
 import os
-import time
 from pathlib import Path
 
-from lib.dontcache import MIB, RWF_DONTCACHE, beside, file_system, opened
+from lib.dontcache import MIB, RWF_DONTCACHE, beside, file_system, for_a_while, opened
 from lib.knobs import knobs
 from lib.row import KIB, SHORT, Verdict, main, tried
 from lib.slow import SPEED, slow_drive
@@ -20,9 +19,8 @@ LEAST = 4
 def write_for_a_while(path: Path, flags: int, done: Path) -> None:
     """Writes a file again and again, and notes how many bytes it came to."""
     data, count = os.urandom(PIECE), 0
-    deadline = time.monotonic() + SECONDS
     with opened(path) as fd:
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             os.pwritev(fd, [data], count * PIECE % FILE, flags)
             count += 1
     done.write_text(str(count * PIECE))

@@ -189,6 +189,13 @@ def migrated() -> int:
     return int(line[1])
 
 
+def for_a_while(seconds: float) -> Iterator[None]:
+    """Goes on until the time is over."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        yield
+
+
 def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
     """Waits until the condition holds; fails when it does not in time."""
     deadline = time.monotonic() + seconds
@@ -293,11 +300,9 @@ def events(group: Path) -> dict[str, int]:
 
 
 def _removed(path: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         path.rmdir()
-    except OSError:
-        return False
-    return True
+    return not path.exists()
 
 
 def forked(function: Callable[[], None]) -> int:

@@ -23,7 +23,6 @@ STEPS = {
     "append again": (sum(FRESH) + 70101, (70001,)),
 }
 """Where writes begin that follow one another, and their lengths."""
-READ = "read back"
 
 
 def pages_left(fd: int, length: int, seconds: float) -> int:
@@ -63,7 +62,7 @@ def left_cached(device: Device, kind: str) -> str:
             forget(fd, len(content))
             for piece in (64 * KIB, len(content)):
                 if pages := read_back(fd, content, piece):
-                    return f"{pages} pages left of {step}, {READ} by {piece // KIB} KiB"
+                    return f"{pages} pages left of {step}, read back by {piece // KIB} KiB"
                 forget(fd, len(content))
         until(lambda: counter(node) == (0, 0), 5, f"the counter is {counter(node)}")
     return ""

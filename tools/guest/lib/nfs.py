@@ -141,25 +141,20 @@ def served(root: Path, where: Path = Path("/tmp/nfs"), options: str = "", larges
         yield where
 
 
-def _put(way: dict[str, str]) -> None:
-    """Write into debugfs, in the order in which it has to be: without splice the server reads in one way only."""
-    for name, value in way.items():
-        (IO / name).write_text(value)
-
-
 @contextlib.contextmanager
 def _kept_as_it_is() -> Iterator[None]:
-    """How the machine's server reads and writes is put back."""
+    """How the machine's server reads and writes is put back, splice first: without it the server reads in one way only."""
     before = {name: (IO / name).read_text().strip() for name in (SPLICE, *CACHING)}
     try:
         yield
     finally:
-        _put(before)
+        for name, value in before.items():
+            (IO / name).write_text(value)
 
 
 def serve_by(way: str) -> None:
     """How the server reads and writes from now on."""
-    _put({SPLICE: "0"})
+    (IO / SPLICE).write_text("0")
     for name in CACHING:
         path = IO / name
         path.write_text(str(WAYS[way]))

@@ -32,17 +32,15 @@ MOST = 8
 class Outcome:
     """What became of the ways of each interface: how many were taken, and refused with which error; what was wrong."""
 
-    told: dict[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in INTERFACES})
+    told: Counter[tuple[str, int]] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        words = {name: " ".join(f"{number} {_word(error)}" for error, number in sorted(told.items()))
-                 for name, told in self.told.items()}  # fmt: skip
-        return ", ".join(f"{name} {text}" for name, text in words.items())
+        return ", ".join(f"{name} {number} {_word(error)}" for (name, error), number in sorted(self.told.items()))
 
     def tried(self) -> None:
         """Raises unless each interface has written some, or something is wrong."""
-        tried(self.wrong or all(told[TAKEN] for told in self.told.values()), f"each interface: {self}")
+        tried(self.wrong or all(self.told[name, TAKEN] for name in INTERFACES), f"each interface: {self}")
 
 
 def _word(error: int) -> str:
@@ -103,7 +101,7 @@ def write_each_way(
                 took = write(file, page, at, reduce(or_, (RWF[name] for name in to_write), 0))
         except OSError as failure:
             error = failure.errno or errno.EIO
-        outcome.told[interface][error] += 1
+        outcome.told[interface, error] += 1
         may = documented(kind, interface, flags)
         if error not in may:
             outcome.wrong.append(f"{name} is {_word(error)}, not {' or '.join(map(_word, sorted(may)))}")

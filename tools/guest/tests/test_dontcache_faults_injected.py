@@ -19,8 +19,8 @@ from typing import NamedTuple
 from lib import ktap
 from lib.devices import Device, null_timer, nvme
 from lib.dontcache import (
-    MIB, MOUNT, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, forget, fsync_tells, in_child, mounted, opened,
-    sanitizer, setting, until, within, write_dontcache, write_pieces,
+    MIB, MOUNT, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, for_a_while, forget, fsync_tells, in_child, mounted,
+    opened, sanitizer, setting, until, within, write_dontcache, write_pieces,
 )  # fmt: skip
 from lib.memory import memory
 from lib.walk import NULL_BLK, sectors
@@ -147,10 +147,9 @@ def writer(fd: int, flags: int, seed: int, marked: bool, errors: mmap.mmap) -> N
     """Writes anywhere in the file, syncs now and then, and counts the errors."""
     noise = random.Random(seed)
     data, told = noise.randbytes(LONGEST), 0
-    deadline = time.monotonic() + SECONDS
     with opened("/proc/self/make-it-fail", os.O_WRONLY) as switch:
         os.write(switch, b"1" if marked else b"0")
-        while time.monotonic() < deadline:
+        for _ in for_a_while(SECONDS):
             offset = noise.randrange(SIZE - LONGEST)
             try:
                 os.pwritev(fd, [memoryview(data)[: noise.randint(1, LONGEST)]], offset, flags)
