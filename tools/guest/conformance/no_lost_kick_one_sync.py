@@ -55,9 +55,8 @@ def one_sync() -> Verdict:
             with beside(lambda: sync(root)):
                 started = waited(lambda: any(cachestat(fd).writeback for fd in files), PATIENCE)
                 before = sum(left_of(fd) for fd in files)
-                write_dontcache(files[-1], SIZE, bytes(PAGE))
-                write_dontcache(page, 0, bytes(PAGE))
-                write_dontcache(other, 0, bytes(PAGE))
+                for fd, place in ((files[-1], SIZE), (page, 0), (other, 0)):
+                    write_dontcache(fd, place, bytes(PAGE))
                 counted = counter(disk.device)[0]
                 took = waited(lambda: not any(left_of(fd) for fd in (files[-1], page, other)), BOUND)
                 after = sum(left_of(fd) for fd in files)

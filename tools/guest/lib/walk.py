@@ -80,71 +80,50 @@ class NullBlock:
 
 
 class Store:
-    """What is written to: blocks of this size, on a device which may be one that can be made to fail."""
+    """What is written to: a file on a fresh ext4 with this mount option, or a block device where there is no option.
 
-    large = True
-    """May it have large folios?"""
+    Its blocks have this size. It is on the test drive, or on a disk that can be made to fail.
+    """
 
-    def __init__(self, block: int, disk: NullBlock | None = None) -> None:
-        self.block, self.disk = block, disk
-        self.device = disk.device if disk else NVME
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def open(self) -> int:
-        raise NotImplementedError
-
-    def forget(self) -> None:
-        """Forgets what is cached of the file, which is closed."""
-
-    def failing(self, fd: int, offset: int) -> contextlib.AbstractContextManager[None]:
-        """Reads and writes of the block at this offset fail."""
-        assert self.disk, "the test drive does not fail"
-        return self.disk.failing(*sectors(fd, offset))
-
-
-class Ext4(Store):
-    """A file on a fresh ext4."""
-
-    def __init__(self, block: int, option: str, disk: NullBlock | None = None, mib: int = 48) -> None:
-        super().__init__(block, disk)
-        self.option, self.mib = option, mib
+    def __init__(self, block: int, option: str, disk: NullBlock | None) -> None:
+        self.block, self.option, self.disk = block, option, disk
+        self.device, self.mib = disk.device if disk else NVME, 48
         # data=journal keeps to small folios.
         self.large = option != "data=journal"
 
     def __enter__(self) -> Self:
-        # A discard would take the stale blocks away.
-        options = ["-q", "-F", "-b", self.block, "-N", 64, "-m", 0, "-J", f"size={2 * self.block // KIB}", "-E", "nodiscard"]
-        run("mkfs.ext4", *options, self.device, f"{self.mib}M")
-        MOUNT.mkdir(exist_ok=True)
-        self._mount()
+        if self.option:
+            # A discard would take the stale blocks away.
+            options = ["-b", self.block, "-N", 64, "-m", 0, "-J", f"size={2 * self.block // KIB}", "-E", "nodiscard"]
+            run("mkfs.ext4", "-q", "-F", *options, self.device, f"{self.mib}M")
+            MOUNT.mkdir(exist_ok=True)
+            self._mount()
         return self
 
     def __exit__(self, *_: object) -> None:
-        run("umount", MOUNT)
+        if self.option:
+            run("umount", MOUNT)
 
     def _mount(self) -> None:
         run("mount", "-t", "ext4", "-o", self.option, self.device, MOUNT)
 
     def open(self) -> int:
-        return os.open(MOUNT / "file", os.O_RDWR | os.O_CREAT, 0o600)
-
-    def forget(self) -> None:
-        run("umount", MOUNT)
-        self._mount()
-
-
-class Drive(Store):
-    """A block device with buffers of this size, written as a whole. The last close forgets all."""
-
-    def open(self) -> int:
+        if self.option:
+            return os.open(MOUNT / "file", os.O_RDWR | os.O_CREAT, 0o600)
         fd = os.open(self.device, os.O_RDWR)
         fcntl.ioctl(fd, BLKBSZSET, struct.pack("N", self.block))
         return fd
+
+    def forget(self) -> None:
+        """Forgets what is cached of the file, which is closed. The last close of a device has forgotten all."""
+        if self.option:
+            run("umount", MOUNT)
+            self._mount()
+
+    def failing(self, fd: int, offset: int) -> contextlib.AbstractContextManager[None]:
+        """Reads and writes of the block at this offset fail."""
+        assert self.disk, "the test drive does not fail"
+        return self.disk.failing(*sectors(fd, offset))
 
 
 class Model:
@@ -331,7 +310,7 @@ def on_ext4(*functions: Callable[[Store], None], options: Sequence[str] = OPTION
             disk = stack.enter_context(NullBlock(48, SECTOR)) if fails else None
             if disk:
                 fill_stale(disk.device, 48)
-            function(Ext4(block, option, disk))
+            function(Store(block, option, disk))
 
     return [
         (f"ext4_{block // KIB}k_{option.removeprefix('data=')}_{function.__name__}", partial(on, function, block, option))
@@ -346,7 +325,7 @@ def on_drives(mib: int, *functions: Callable[[Store], None]) -> list[Case]:
 
     def on(function: Callable[[Store], None], block: int) -> None:
         with NullBlock(mib, block) as disk:
-            function(Drive(block, disk))
+            function(Store(block, "", disk))
 
     return [(f"drive_{block}_{each.__name__}", partial(on, each, block)) for block in (4096, 512) for each in functions]
 

@@ -46,5 +46,4 @@ def kcsan() -> None:
 
 CASES = {"kcsan": kcsan, "kmemleak": kmemleak, "lockdep": lockdep, "rt": lockdep}
 
-if __name__ == "__main__":
-    ktap.main("sanitizer", [(sanitizer(), CASES[sanitizer()])])
+ktap.main("sanitizer", [(sanitizer(), CASES[sanitizer()])])

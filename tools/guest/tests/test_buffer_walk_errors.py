@@ -7,7 +7,7 @@ import mmap
 import os
 
 from lib.dontcache import MIB, MOUNT, NVME, PAGE, opened
-from lib.walk import KIB, OPTIONS, Ext4, Model, Store, fill_stale, main, on_drives, on_ext4
+from lib.walk import KIB, OPTIONS, Model, Store, fill_stale, main, on_drives, on_ext4
 
 SIZE = 4 * MIB
 SMALL_MIB = 24
@@ -32,7 +32,6 @@ def fill_up(spare: int) -> None:
 def no_space(store: Store) -> None:
     """What was taken is there, what was not is zero or as it was, and no stale block shows."""
     fill_stale(NVME, SMALL_MIB)
-    assert isinstance(store, Ext4)
     store.mib, block = SMALL_MIB, store.block
     with store, Model(store) as model:
         model.truncate(SIZE)
@@ -63,7 +62,7 @@ def failed_read(store: Store) -> None:
     with store, Model(store) as model:
         model.fill(SIZE)
         failing = store.failing(model.fd, bad)
-        if isinstance(store, Ext4):
+        if store.option:
             model.punch(bad - 2 * block, 2 * block)
         model.verify()
         model.need_large_folio(bad - 64 * KIB)
@@ -122,7 +121,7 @@ def failed_writeback(store: Store) -> None:
         model.truncate(size)
 
     again = [write, store_to_mapping]
-    if isinstance(store, Ext4):
+    if store.option:
         again.append(truncate)
     with store, Model(store) as model:
         model.fill(SIZE)
