@@ -9,6 +9,7 @@ run on either core.
 """
 
 import ast
+import contextlib
 import fnmatch
 import json
 import sys
@@ -20,7 +21,7 @@ from .. import paths
 from ..bench import boots as machines, kept
 from ..build import kernel
 from ..build.variants import MEASURED, STACKS, Variant, sanitizer
-from ..errors import Failure, Parser, run_main
+from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import show
 from ..vm import emulated, in_turn, machine
@@ -93,107 +94,83 @@ POWER_CUTS = Row(
 """A row that no script in the guest can tell of, as it does not live to its end. It wants the kernel that is measured."""
 
 
-def find_rows(patterns: Sequence[str] = (), *variants: Variant) -> list[Row]:
-    """The rows for these kernels or the measured one: all, or those whose name matches a pattern. There has to be one."""
-    rows = [row for variant in variants or [MEASURED] for row in rows_of(variant, patterns)]
-    if not rows:
-        raise Failure(f"no row matches {' '.join(patterns)}; see all rows with --list")
-    return rows
-
-
-def rows_of(variant: Variant, patterns: Sequence[str] = ()) -> list[Row]:
-    """The same for a kernel, in the order of the promises. There may be none."""
+def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
+    """The rows, all or those whose name matches a pattern, in the order of the kernels and of the promises."""
     rows: list[Row] = []
     for prefix, promise in PROMISES.items():
         for script in sorted(ROWS.glob(f"{prefix}_*.py")):
             tree = ast.parse(script.read_text())
-            said = ast.get_docstring(tree)
-            if not said:
-                raise Failure(f"tools/guest/conformance/{script.name} has no docstring; say there what it tries")
+            tried = (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
             marks = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-            marked = (mark in marks for mark in ("breaks_c", "stacks", "whole"))
-            rows.append(Row(script.stem, promise, said.splitlines()[0].rstrip("."), *marked))
-    rows += [POWER_CUTS] if variant == MEASURED else []
-    rows = [row for row in rows if row.stacks == (variant == STACKS)]
+            rows.append(Row(script.stem, promise, tried, *(mark in marks for mark in ("breaks_c", "stacks", "whole"))))
+    rows = sorted([*rows, POWER_CUTS], key=lambda row: row.stacks)
     return [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
 
 
-def judge(output: str, status: int) -> tuple[str, str]:
-    """The verdict of a row that has ended, by itself or because its time was over, and its figures."""
-    lines = output.split("\n")
-    last = next((line for line in reversed(lines) if line.strip()), "the row printed nothing")
-    if status in in_turn.TIMED_OUT:
-        return HANG, f"not done in time; its last words: {last}"
-    try:
-        told = json.loads(last)
-        kept, figures = told["kept"], str(told["figures"])
-    except (ValueError, KeyError, TypeError):
-        return NOT_RUN, last
-    if not isinstance(kept, bool) or status != (0 if kept else in_turn.SPOILT):
-        return NOT_RUN, f"exited with {status}"
-    return KEPT if kept else BROKEN, figures
+def rows_on(variant: Variant, patterns: Sequence[str] = ()) -> list[Row]:
+    """Those for this kernel."""
+    rows = [row for row in find_rows(patterns) if row.stacks == (variant == STACKS)]
+    return [row for row in rows if row != POWER_CUTS or variant == MEASURED]
 
 
-def places(output: str) -> dict[str, str]:
-    """The places of a row that has told its verdict, each with what was wrong there."""
-    told = json.loads(output.strip().split("\n")[-1])
-    return {str(name): str(wrong) for name, wrong in told.get("each", {}).items()}
-
-
-def result(row: in_turn.Ended) -> Result:
-    """What came of a row that a guest has run."""
+def judge(row: in_turn.Ended) -> Result:
+    """What came of a row in a guest. It is kept or broken only if it says so itself and exits accordingly."""
     if row.kind:
         return Result(NOT_RUN if row.kind == in_turn.EARLY else row.kind, row.reason, row.seconds)
-    verdict, figures = judge(row.output, row.status)
+    last = row.output.rstrip().rpartition("\n")[2] or "the row printed nothing"
+    result = Result(NOT_RUN, f"exited with {row.status}; its last words: {last}", row.seconds)
+    if row.status in in_turn.TIMED_OUT:
+        result = Result(HANG, f"not done in time; its last words: {last}", row.seconds)
+    elif row.status in (0, in_turn.SPOILT):
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            told = json.loads(last)
+            if told["kept"] is (row.status == 0):
+                verdict = KEPT if told["kept"] else BROKEN
+                result = Result(verdict, str(told["figures"]), row.seconds, told.get("each", {}))
     if row.warned:
-        verdict, figures = WARNED, f"the kernel warned; {figures}"
-    if verdict != KEPT:
+        result = Result(WARNED, f"the kernel warned; {result.figures}", row.seconds)
+    if result.verdict != KEPT:
         sys.stderr.write(row.output)
-    return Result(verdict, figures, row.seconds, places(row.output) if verdict in (KEPT, BROKEN) else {})
+    return result
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The core, kernel and CPUs that rows run on; short gives rows that depend on luck less time."""
+def run_rows(
+    rows: Sequence[Row],
+    core: str,
+    boots: emulated.Boots,
+    short: bool = True,
+    variant: Variant = MEASURED,
+    cpus: int = OPTIONS.smp,
+    setup: dict[str, str] | None = None,
+) -> Results:
+    """Rows on one core, in guests and from the host. Boots are counted, and setup hears of the machine.
 
-    core: str
-    short: bool
-    variant: Variant = MEASURED
-    cpus: int = OPTIONS.smp
-
-
-def run_inside(on: Machine, rows: Sequence[Row], setup: dict[str, str], boots: emulated.Boots) -> Results:
-    """Rows in guests; setup hears of the machine, and boots are counted."""
+    Those that depend on luck get less time if it is short.
+    """
     results: Results = {}
 
-    def ended(row: in_turn.Ended) -> None:
-        results[row.script] = of_it = result(row)
-        print(f"{CORES[on.core]}: {row.script}: {of_it.verdict}: {of_it.figures} ({of_it.seconds:.0f} s)", flush=True)
+    def tell(name: str, result: Result) -> None:
+        results[name] = result
+        print(f"{CORES[core]}: {name}: {result.verdict}: {result.figures} ({result.seconds:.0f} s)", flush=True)
 
-    options = replace(options_for(on.variant), core=on.core, share=GUEST, smp=on.cpus)
-    seconds = SECONDS * on.variant.slowness
-    command = f"CONFORMANCE={'short' if on.short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
-    names = [row.name for row in rows]
-    for boot in in_turn.run(options, FOLDER, command, seconds, names, ended, boots):
+    def ended(row: in_turn.Ended) -> None:
+        tell(row.script, judge(row))
+
+    options = replace(options_for(variant), core=core, share=GUEST, smp=cpus)
+    command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
+    names = [row.name for row in rows if row != POWER_CUTS]
+    for boot in in_turn.run(options, FOLDER, command, SECONDS * variant.slowness, names, ended, boots):
         booted = boot.result
         if boot.complaint:
             name = boot.complained_in()
             if name not in results:
-                raise Failure(f"the kernel complained on {on.core}: {boot.complaint}; see {booted.console}")
-            figures = f"{boot.complaint}; {results[name].figures}"
-            results[name] = replace(results[name], verdict=WARNED, figures=figures)
-            print(f"{CORES[on.core]}: {name}: {WARNED}: {figures}", flush=True)
-        setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
-    return {row.name: results[row.name] for row in rows}
-
-
-def run_rows(on: Machine, rows: Sequence[Row], setup: dict[str, str], boots: emulated.Boots) -> Results:
-    """All rows on one core, in the guest and from the host."""
-    inside = [row for row in rows if row != POWER_CUTS]
-    results = run_inside(on, inside, setup, boots) if inside else {}
+                raise Failure(f"the kernel complained on {core}: {boot.complaint}; see {booted.console}")
+            tell(name, replace(results[name], verdict=WARNED, figures=f"{boot.complaint}; {results[name].figures}"))
+        if setup is not None:
+            setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
     if POWER_CUTS in rows:
-        counts = power_cuts.run(6 if on.short else 50, on.core, kernel=on.variant.image)
-        results[POWER_CUTS.name] = of_counts(counts)
+        counts = power_cuts.run(6 if short else 50, core, variant.image)
+        tell(POWER_CUTS.name, of_counts(counts))
         boots.add(counts.boots)
     return results
 
@@ -211,9 +188,8 @@ def problems(results: Mapping[str, Results]) -> list[str]:
 def short(variant: Variant = MEASURED, patterns: Sequence[str] = ()) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
     counts = Counts()
-    rows = [row for row in find_rows(patterns, variant) if row != POWER_CUTS and not row.whole]
-    results = run_rows(Machine("rust", True, variant), rows, {}, counts.boots)
-    for problem in problems({"rust": results}):
+    rows = [row for row in rows_on(variant, patterns) if row != POWER_CUTS and not row.whole]
+    for problem in problems({"rust": run_rows(rows, "rust", counts.boots, variant=variant)}):
         counts.fail(f"conformance: {problem}")
     counts.passed = len(rows) - counts.failed
     return counts
@@ -232,7 +208,12 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     variants = [sanitizer(options.sanitize)] if options.sanitize else [MEASURED, STACKS]
     report = options.report or paths.BUILD / f"conformance{variants[0].suffix}"
-    rows = [row for row in find_rows(options.only, *variants) if not (options.short and row.whole)]
+    chosen = {
+        variant: [row for row in rows_on(variant, options.only) if not (options.short and row.whole)] for variant in variants
+    }
+    rows = [row for on_one in chosen.values() for row in on_one]
+    if not rows:
+        raise Failure(f"no row matches {' '.join(options.only)}; see all rows with --list")
     if options.list:
         for row in rows:
             print(f"{row.name:40} {row.promise}: {row.tried}")
@@ -243,12 +224,10 @@ def main(arguments: list[str]) -> int:
     setup = machines.made() | {"kernel": "unknown", "accelerator": "unknown"}
     boots = emulated.Boots()
     results: dict[str, Results] = {core: {} for core in cores}
-    for variant in variants:
-        if not (chosen := [row for row in rows if row.stacks == (variant == STACKS)]):
-            continue
+    for variant in filter(chosen.get, variants):
         kernel.ensure(variant)
         for core in cores:
-            results[core] |= run_rows(Machine(core, options.short, variant, options.cpus), chosen, setup, boots)
+            results[core] |= run_rows(chosen[variant], core, boots, options.short, variant, options.cpus, setup)
     setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}
@@ -264,7 +243,3 @@ def main(arguments: list[str]) -> int:
     if boots.deaths:
         print(f"QEMU died in {boots.told()}")
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -10,21 +10,21 @@ The command fails if a row keeps its promise or a test passes despite the mutant
 run, if the result differs from the one in tools/mutants.toml, or if a mutant does not apply or does not build.
 """
 
-import ast
 import fnmatch
+import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .. import paths, steps
 from ..build import kernel, overlay, wiring
-from ..build.variants import Variant
+from ..build.variants import MEASURED, Variant
 from ..errors import Failure, Parser
 from ..tables import markdown, show
 from ..vm import emulated, machine
 from . import conformance, guest_tests
-from .conformance import BROKEN, HANG, KEPT, Machine, NOT_RUN, Result, Row, WARNED
+from .conformance import BROKEN, KEPT, NOT_RUN, Result, Row
 from .guest_tests import Counts, options_for
 
 LIST = paths.TOOLS / "mutants.toml"
@@ -33,10 +33,7 @@ ABOVE = paths.BUILD / "mutants"
 """The files that were ever changed, as they are to be compiled now. What is changed back gets a new
 time here, so that make compiles it again."""
 
-VERDICTS = (BROKEN, HANG, WARNED, *emulated.STATUS)
-"""What a row may come to that does not keep its promise; the last are deaths of the guest."""
-
-SURVIVED, NOT_APPLIED, NOT_BUILT = "survived", "does not apply", "does not build"
+NOT_BUILT = "does not build"
 
 
 @dataclass(frozen=True)
@@ -48,16 +45,16 @@ class Mutant:
     file: str
     find: str
     replace: str
-    rows: tuple[str, ...] = ()
+    rows: list[str] = field(default_factory=list)
     """of make conformance"""
-    tests: tuple[str, ...] = ()
+    tests: list[str] = field(default_factory=list)
     """of the guest: file:case, without .py. The case has to fail"""
     verdict: str = BROKEN
     whole: bool = False
     """Do the rows need all of their time? They have less as a rule, as in make test."""
 
     @property
-    def finders(self) -> tuple[str, ...]:
+    def finders(self) -> list[str]:
         """All that has to find it."""
         return self.rows + self.tests
 
@@ -77,73 +74,36 @@ class Mutant:
         return content.replace(self.find, self.replace)
 
 
-def read(path: Path = LIST, rows: Sequence[str] = (), tests: Sequence[str] = ()) -> dict[str, Mutant]:
-    """The list by its names, checked; it may name these rows and guest tests."""
-    document = tomllib.loads(path.read_text())
-    if unknown := document.keys() - {"mutants"}:
-        raise Failure(f"{path.name} has {', '.join(sorted(unknown))}; only mutants is allowed")
-    mutants = {name: _mutant(path.name, name, entry) for name, entry in document.get("mutants", {}).items()}
-    for mutant in mutants.values():
-        for row in mutant.rows:
-            if row not in rows:
-                raise Failure(
-                    f"{path.name}: {mutant.name} names the row {row}, which does not exist;"
-                    " see make conformance ARGS=--list"
-                )
-        for test in mutant.tests:
-            if test not in tests:
-                raise Failure(f"{path.name}: {mutant.name} names {test}; tools/guest/tests has no such file:case")
+def read(path: Path = LIST) -> list[Mutant]:
+    """The list, checked: all that has to find a mutant exists."""
+    try:
+        mutants = [Mutant(name, **entry) for name, entry in tomllib.loads(path.read_text())["mutants"].items()]
+    except TypeError as error:
+        raise Failure(f"{path.name}: {error}; correct it") from None
+    known = {row.name for row in conformance.rows_on(MEASURED)}
+    for script in guest_tests.find_scripts([]):
+        known |= {f"{script.stem}:{case}" for case in re.findall(r"^def (\w+)", script.read_text(), re.MULTILINE)}
+    for mutant in mutants:
+        unknown = sorted({*mutant.finders} - known)
+        if unknown or not mutant.finders:
+            names = " ".join(unknown) or "nothing"
+            raise Failure(f"{path.name}: {mutant.name} names {names}; name rows or guest tests (file:case) that exist")
     return mutants
 
 
-def listed(rows: Iterable[Row]) -> dict[str, Mutant]:
-    """All that there are, which these rows and the guest tests have to find."""
-    return read(rows=[row.name for row in rows], tests=[*_cases()])
-
-
-def _cases() -> Iterator[str]:
-    """All guest tests."""
-    for script in guest_tests.find_scripts([]):
-        for part in ast.parse(script.read_text()).body:
-            if isinstance(part, ast.FunctionDef):
-                yield f"{script.stem}:{part.name}"
-
-
-def _mutant(where: str, name: str, entry: Mapping[str, object]) -> Mutant:
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-    types = {"rows": list, "tests": list, "whole": bool}
-    if wrong := [key for key, value in entry.items() if not isinstance(value, types.get(key, str))]:
-        raise Failure(f"{where}: {name}: {' and '.join(wrong)} has the wrong type; correct it")
-    try:
-        mutant = Mutant(name, **given)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise Failure(f"{where}: {name}: {error}; correct it") from None
-    if not mutant.finders or not mutant.find.strip() or mutant.find == mutant.replace:
-        raise Failure(f"{where}: {name} has an empty find, the same find and replace, or no rows and tests; correct it")
-    if mutant.verdict not in VERDICTS:
-        raise Failure(f"{where}: {name} has verdict = {mutant.verdict!r}; allowed: {', '.join(VERDICTS)}")
-    return mutant
-
-
-def uncovered(rows: Sequence[Row], mutants: Iterable[Mutant]) -> list[str]:
+def uncovered(rows: Sequence[Row], mutants: Sequence[Mutant]) -> list[str]:
     """The rows that neither break C nor have a mutant."""
     covered = {name for mutant in mutants for name in mutant.rows}
     return [row.name for row in rows if not row.breaks_c and row.name not in covered]
 
 
-def choose(mutants: Iterable[Mutant], patterns: Sequence[str]) -> list[Mutant]:
-    """The mutants whose name matches a pattern, and of the others those rows and tests that do."""
-
-    def matches(name: str) -> bool:
-        return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
-
-    found = [
+def choose(mutants: Sequence[Mutant], patterns: Sequence[str]) -> list[Mutant]:
+    """The mutants with a name that matches a pattern, their own or that of a row or test."""
+    return [
         mutant
-        if matches(mutant.name)
-        else replace(mutant, rows=tuple(filter(matches, mutant.rows)), tests=tuple(filter(matches, mutant.tests)))
         for mutant in mutants
+        if any(fnmatch.fnmatch(name, pattern) for name in (mutant.name, *mutant.finders) for pattern in patterns)
     ]
-    return [mutant for mutant in found if mutant.finders]
 
 
 def lay(mutant: Mutant, above: Path = ABOVE, tree: Path = paths.LINUX) -> list[tuple[Path, Path]]:
@@ -174,13 +134,17 @@ def build(mutant: Mutant, tree: str) -> None:
 def of_test(counts: Counts, case: str) -> Result:
     """What came of the case of a guest test. To die, or to make the kernel warn, is not to have found the mutant."""
     result = conformance.of_counts(counts)
-    if counts.untold or result.verdict == NOT_RUN:
+    if counts.failed > len(counts.cases) or result.verdict == NOT_RUN:
         return replace(result, verdict=NOT_RUN)
     return replace(result, verdict=BROKEN if case in counts.cases else KEPT)
 
 
-def attempt(mutant: Mutant, boots: emulated.Boots) -> dict[str, Result]:
+def attempt(mutant: Mutant, tree: str, boots: emulated.Boots) -> dict[str, Result]:
     """What its rows and tests say on the mutant, each in a guest of its own."""
+    try:
+        build(mutant, tree)
+    except Failure as failure:
+        return {name: Result(NOT_BUILT, str(failure)) for name in mutant.finders}
     results: dict[str, Result] = {}
     for test in mutant.tests:
         script, case = test.split(":")
@@ -189,63 +153,17 @@ def attempt(mutant: Mutant, boots: emulated.Boots) -> dict[str, Result]:
         results[test] = of_test(counts, case)
     for row in conformance.find_rows(mutant.rows) if mutant.rows else ():
         try:
-            results |= conformance.run_rows(Machine("rust", not mutant.whole, KERNEL), [row], {}, boots)
+            results |= conformance.run_rows([row], "rust", boots, not mutant.whole, KERNEL)
         except Failure as failure:
             results[row.name] = Result(NOT_RUN, str(failure))
     return results
 
 
-def judge(mutant: Mutant, result: Result) -> str:
+def wrong(mutant: Mutant, result: Result) -> str:
     """What is wrong with what a row has said; nothing if it has found the mutant."""
-    if result.verdict == mutant.verdict:
+    if result.verdict == mutant.verdict and result.verdict not in (KEPT, NOT_RUN, NOT_BUILT):
         return ""
-    if result.verdict == KEPT:
-        return SURVIVED
-    return "could not be run" if result.verdict == NOT_RUN else f"is not {mutant.verdict} but {result.verdict}"
-
-
-Line = tuple[Mutant, str, Result]
-"""A mutant, a row or a test, and what that said."""
-
-
-def run(
-    mutants: Sequence[Mutant], make: Callable[[Mutant], None], told_by: Callable[[Mutant], Mapping[str, Result]]
-) -> tuple[list[Line], list[str]]:
-    """Make each mutant and have it found: the lines of the table, and what was wrong."""
-    lines: list[Line] = []
-    problems: list[str] = []
-
-    def failed(mutant: Mutant, what: str, why: object) -> None:
-        lines.extend((mutant, name, Result(what, "")) for name in mutant.finders)
-        problems.append(f"{mutant.name} {what}: {why}")
-
-    for mutant in mutants:
-        try:
-            mutant.apply((paths.LINUX / mutant.place()).read_text())
-        except (Failure, OSError) as failure:
-            failed(mutant, NOT_APPLIED, failure)
-            continue
-        try:
-            make(mutant)
-        except Failure as failure:
-            failed(mutant, NOT_BUILT, failure)
-            continue
-        results = told_by(mutant)
-        for name in mutant.finders:
-            result = results.get(name, Result(NOT_RUN, "nothing was told of it"))
-            lines.append((mutant, name, result))
-            if wrong := judge(mutant, result):
-                problems.append(f"{mutant.name}: {name} {wrong}: {result.figures}")
-    return lines, problems
-
-
-def page(lines: Sequence[Line]) -> str:
-    """The table."""
-    rows = [
-        [mutant.name, mutant.rule, name, f"{result.verdict}: {result.figures}" if result.figures else result.verdict]
-        for mutant, name, result in lines
-    ]
-    return markdown(("mutant", "rule", "row or test", "said"), rows, 4)
+    return "survived" if result.verdict == KEPT else f"is not {mutant.verdict} but {result.verdict}"
 
 
 def main(arguments: list[str]) -> int:
@@ -254,28 +172,34 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants, rows or tests like walk_* only")
     parser.add_argument("--list", action="store_true", help="say what mutants there are")
     options = parser.parse_args(arguments)
-    rows = conformance.find_rows()
-    every = listed(rows)
-    wanted = options.only or ["*"]
-    mutants = choose(every.values(), wanted)
+    every = read()
+    mutants = choose(every, options.only or ["*"])
     if options.list:
         for mutant in mutants:
             print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.finders)}")
         return 0
     if not mutants:
-        raise Failure(f"no mutant matches {' '.join(wanted)}; see all mutants with --list")
+        raise Failure(f"no mutant matches {' '.join(options.only)}; see all mutants with --list")
     machine.polite()
     with steps.only_one("kernel"):
         tree = kernel.prepare()
         kernel.configure(tree, KERNEL)
     boots = emulated.Boots()
-    lines, problems = run(mutants, lambda mutant: build(mutant, tree), lambda mutant: attempt(mutant, boots))
+    cells: list[list[str]] = []
+    problems: list[str] = []
+    for mutant in mutants:
+        for name, result in attempt(mutant, tree, boots).items():
+            cells.append([mutant.name, mutant.rule, name, f"{result.verdict}: {result.figures}"])
+            if why := wrong(mutant, result):
+                problems.append(f"{mutant.name}: {name} {why}: {result.figures}")
+    found = len(cells) - len(problems)
     if not options.only:
-        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, every.values())]
-    show(page(lines))
+        rows = conformance.rows_on(MEASURED)
+        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, every)]
+    show(markdown(("mutant", "rule", "row or test", "said"), cells, 4))
     for problem in problems:
         print(f"failed: {problem}", flush=True)
-    print(f"{sum(not judge(mutant, result) for mutant, _, result in lines)} of {len(lines)} found")
+    print(f"{found} of {len(cells)} found")
     if boots.deaths:
         print(f"QEMU died in {boots.told()}")
     return 1 if problems else 0

@@ -11,7 +11,6 @@ data that was not flushed.
 
 import random
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from .. import paths
-from ..errors import Failure, Parser
+from ..errors import Failure
 from ..vm import emulated
 from ..vm.torn_drive import Drive
 from .guest_tests import Counts
@@ -169,31 +168,10 @@ def _last_line(text: bytes) -> str:
     return lines[-1] if lines else "nothing was told"
 
 
-def run(cuts: int = 6, core: str = "rust", seed: int | None = None, kernel: Path | None = None) -> Counts:
+def run(cuts: int = 6, core: str = "rust", kernel: Path | None = None) -> Counts:
     """So many cuts or a few more, as many of each kind; each is a case. Of this kernel, if one is named."""
-    if seed is None:
-        seed = random.SystemRandom().randrange(1 << 32)
+    seed = random.SystemRandom().randrange(1 << 32)
     counts = Counts()
     for kind in KINDS:
         counts.add(_chain(kind, -(-cuts // len(KINDS)), core, seed, kernel))
     return counts
-
-
-def main(arguments: list[str]) -> int:
-    """python3 -m rust_writeback.check.power_cuts [--cuts 50] [--core rust|c] [--seed N]"""
-    parser = Parser(prog="power-cuts", description=__doc__)
-    parser.add_argument("--cuts", type=int, default=50, help="how many times the power goes")
-    parser.add_argument("--core", choices=("rust", "c"), default="rust", help="which core does the work")
-    parser.add_argument("--seed", type=int, help="what the load writes, and what the drive loses")
-    known = parser.parse_args(arguments)
-    counts = run(known.cuts, known.core, known.seed)
-    for problem in counts.problems:
-        print(f"failed: {problem}")
-    print(f"{counts.passed} passed, {counts.failed} failed", flush=True)
-    return 1 if counts.failed or counts.passed < known.cuts else 0
-
-
-if __name__ == "__main__":
-    from ..errors import run_main
-
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

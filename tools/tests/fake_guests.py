@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guests without a kernel: they print what the driver of scripts prints, and end as they are told."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rust_writeback.vm import emulated
+
+Boot = Callable[[Callable[[bytes], None]], emulated.VmResult]
+
+
+def section(name: str, text: str, status: int = 0, taint: int = 0) -> bytes:
+    """A script from its begin to its end."""
+    return f"\0begin {name}\n{text}\0end {status} {taint}\n".encode()
+
+
+def says(*parts: bytes, status: int = 0, complaint: str = "", console: Path = Path("/log")) -> Boot:
+    """A guest that prints these one after the other, and ends like this."""
+
+    def boot(stdout: Callable[[bytes], None]) -> emulated.VmResult:
+        for part in parts:
+            stdout(part)
+        return emulated.VmResult(status, b"", b"", console, "tcg", [], "", "rust", "", 0, 1.0, complaint=complaint)
+
+    return boot
+
+
+def dies(*parts: bytes) -> Boot:
+    """A guest that oopses after that."""
+
+    def boot(stdout: Callable[[bytes], None]) -> emulated.VmResult:
+        says(*parts)(stdout)
+        raise emulated.VmFailure("oops", "the guest oopsed", Path("/src/build/log/x"))
+
+    return boot
+
+
+def plan(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> None:
+    """Let these be the next boots."""
+    left = list(boots)
+
+    def run(_options: emulated.VmOptions, _command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
+        return left.pop(0)(stdout)
+
+    monkeypatch.setattr(emulated, "run", run)
