@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from rust_writeback.build import config
-from rust_writeback.check import lint
 from rust_writeback.errors import Failure
 from rust_writeback.build.variants import MEASURED, SANITIZERS, sanitizer
 
@@ -48,8 +47,3 @@ def test_a_sanitizer_is_a_fragment_and_a_folder_of_its_own(name: str) -> None:
     assert own and own.items() - config.merge(MEASURED.fragments).items(), "it changes nothing"
     places = [(one.out, one.image, one.dot_config) for one in (MEASURED, *SANITIZERS.values())]
     assert len({place for three in places for place in three}) == 3 * len(places)
-
-
-def test_linter_without_files_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not lint.judge(lint.Linter("nothing", [], lambda _: True))
-    assert "it found no file" in capsys.readouterr().out

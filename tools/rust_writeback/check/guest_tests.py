@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import paths
-from ..build.variants import MEASURED, SANITIZERS, Variant, sanitizer
-from ..errors import Failure, Parser
+from ..build.variants import MEASURED, SANITIZERS, Variant
+from ..errors import Failure
 from ..vm import emulated, in_turn
 from ..vm.options import CORES
 
@@ -47,8 +47,6 @@ class Counts:
     """The guests that it took."""
     cases: list[str] = field(default_factory=list, compare=False)
     """The names of the cases that failed."""
-    untold: int = field(default=0, compare=False)
-    """Of the failures, those that no case told of."""
     seconds: float = field(default=0, compare=False)
     """How long a stage took."""
 
@@ -60,13 +58,28 @@ class Counts:
         self.problems += other.problems
         self.boots.add(other.boots)
         self.cases += other.cases
-        self.untold += other.untold
 
     def fail(self, problem: str) -> None:
         """Count a failure that no case told of."""
         self.failed += 1
-        self.untold += 1
         self.problems.append(problem)
+
+    def judge(self, name: str, wrong: str | None) -> None:
+        """Count one that passed unless something is wrong with it, and print it."""
+        print(f"{name}: {wrong or 'ok'}", flush=True)
+        if wrong:
+            self.fail(f"{name}: {wrong}")
+        else:
+            self.passed += 1
+
+    def told(self) -> int:
+        """Print all problems and the sum. Returns the status of a command: it fails if nothing has passed, too."""
+        for problem in self.problems:
+            print(f"failed: {problem}")
+        if self.boots.deaths:
+            print(f"QEMU died in {self.boots.told()}")
+        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
+        return 1 if self.failed or not self.passed else 0
 
 
 def _kunit(module: str) -> Any:
@@ -174,7 +187,7 @@ def run(
     variant: Variant = MEASURED,
     smp: int = OPTIONS.smp,
 ) -> Counts:
-    """Run the scripts on the cores, with more CPUs, and print what was wrong."""
+    """Run the scripts on the cores."""
     counts = Counts()
     scripts = find_scripts(names)
     if variant.asked:
@@ -184,27 +197,4 @@ def run(
     for core in cores:
         options = replace(options_for(variant), smp=smp)
         counts.add(run_core(core, scripts, options, seconds=SECONDS * variant.slowness))
-    for problem in counts.problems:
-        print(f"guest: failed: {problem}", flush=True)
-    if counts.boots.deaths:
-        print(f"guest: QEMU died in {counts.boots.told()}", flush=True)
     return counts
-
-
-def main(arguments: list[str]) -> int:
-    """python3 -m rust_writeback.check.guest_tests [--core rust|c] [--sanitize NAME] [NAME ...]"""
-    parser = Parser(prog="guest-tests", description=__doc__)
-    parser.add_argument("--core", choices=("rust", "c"), action="append", help="run on this core only")
-    parser.add_argument("--sanitize", metavar="NAME", help="run on this sanitizer's kernel, which is built already")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="run only the scripts whose name holds this")
-    known = parser.parse_args(arguments)
-    variant = sanitizer(known.sanitize) if known.sanitize else MEASURED
-    counts = run(known.names, known.core or CORES, variant)
-    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
-    return 1 if counts.failed or not counts.passed else 0
-
-
-if __name__ == "__main__":
-    from ..errors import run_main
-
-    sys.exit(run_main(lambda: main(sys.argv[1:])))

@@ -41,8 +41,6 @@ class Platform:
     target: str
     image: str
     configs: tuple[Path, ...]
-    whole_build: int
-    """About the number of lines that make prints for a build from nothing."""
 
     @property
     def suffix(self) -> str:
@@ -61,11 +59,9 @@ def _configs(*names: str) -> tuple[Path, ...]:
     return tuple(CONFIG / f"{name}.config" for name in ("kunit", *names))
 
 
-UML = Platform("", "um", "all", "linux", _configs("uml", "both-cores"), 1200)
+UML = Platform("", "um", "all", "linux", _configs("uml", "both-cores"))
 ONE_CORE = replace(UML, name="one-core", configs=_configs("uml", "doctests"))
-RT = Platform(
-    "rt", "x86_64", "bzImage", "arch/x86/boot/bzImage", _configs("kunit-emulated", "kunit-rt", "both-cores"), 1500
-)
+RT = Platform("rt", "x86_64", "bzImage", "arch/x86/boot/bzImage", _configs("kunit-emulated", "kunit-rt", "both-cores"))
 
 
 def arm64(pages: str) -> Platform:
@@ -74,7 +70,7 @@ def arm64(pages: str) -> Platform:
     The suites that compare change the core for each trial: an emulator takes minutes to patch arm64's code.
     """
     configs = _configs("kunit-emulated", "kunit-arm64", f"arm64-{pages}")
-    return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs, 600)
+    return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs)
 
 
 def _kunit(platform: Platform, command: str, *arguments: str) -> list[str]:
@@ -101,7 +97,7 @@ def build(platform: Platform) -> None:
     must(_kunit(platform, "config"), log, "the KUnit kernel's configuration", environment, cwd=paths.LINUX)
     common = [f"ARCH={platform.arch}", f"O={platform.out}", *MAKE_OPTIONS]
     command = ["make", f"-j{os.cpu_count() or 1}", *common, platform.target]
-    with Bar("building the KUnit kernel", platform.whole_build if fresh else None) as bar:
+    with Bar("building the KUnit kernel") as bar:
         log = paths.LOG / f"kunit{platform.suffix}-build.log"
         must(command, log, "the KUnit kernel's build", environment, bar.count_built, cwd=paths.LINUX)
 
@@ -123,22 +119,14 @@ def run(platform: Platform = UML) -> guest_tests.Counts:
     return counts
 
 
-def chosen(arch: str | None, pages: str | None) -> list[Platform]:
-    """The platforms of these names, as make was given them."""
-    chosen, size = arches.chosen(arch, pages)
-    return [arm64(size)] if size else [UML, ONE_CORE]
-
-
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = Parser(prog="rust_writeback kunit", description=__doc__)
     parser.add_argument("--arch", help="arm64 instead of user-mode Linux")
     parser.add_argument("--pages", help=f"the size of its pages: {', '.join(arches.ARM64.pages)}")
     known = parser.parse_args(arguments)
+    _, size = arches.chosen(known.arch, known.pages)
     counts = guest_tests.Counts()
-    for platform in chosen(known.arch, known.pages):
+    for platform in [arm64(size)] if size else [UML, ONE_CORE]:
         counts.add(run(platform))
-    for problem in counts.problems:
-        print(f"kunit: failed: {problem}")
-    print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped", flush=True)
-    return 1 if counts.failed or not counts.passed else 0
+    return counts.told()

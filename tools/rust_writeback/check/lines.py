@@ -25,6 +25,7 @@ MECHANISMS = {
     "shared": r"backing_dev|folio|inode|address_space|percpu|sched|writeback/mod|rust_writeback",
 }
 """The first that is found in a file's name is its mechanism."""
+KINDS = ("C", "Rust, pure core", "Rust, abstractions and edges")
 NOT_COUNTED = r"^kunit/|Kconfig|\.rst$"
 """Tests, configuration and documentation."""
 C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -50,66 +51,38 @@ def fingerprint(project: Path = paths.PROJECT) -> str:
     return digest.hexdigest()[:12]
 
 
-def mechanism(name: str) -> str:
-    """Which mechanism a file belongs to."""
-    for title, pattern in MECHANISMS.items():
-        if re.search(pattern, name):
-            return title
-    raise Failure(f"{name} belongs to no mechanism; add it to MECHANISMS in {Path(__file__).name}")
+def counted() -> tuple[dict[str, dict[str, int]], int]:
+    """Lines by mechanism and language, and those of hooks in the kernel's own C, without what is for both cores."""
+    from ..build import overlay, series, wiring  # which needs this module for its figures
 
-
-def not_for_merging(project: Path) -> list[str]:
-    """The files that the last patch of the series brings, as patterns."""
-    plan = tomllib.loads((project / "tools" / "series.toml").read_text())
-    last = plan["patch"][-1]
-    # Another patch behind it would silently take its place, and the table would be of other files.
-    if not last["subject"].startswith("not for merging"):
-        raise Failure(f"the last patch of series.toml is {last['subject']!r}; put the one that is not for merging last")
-    patterns: list[str] = last["files"]
-    return patterns
-
-
-def hooks(project: Path) -> int:
-    """Lines that the wiring patches add to the kernel's C, without build files, and without what `counted` leaves out.
-
-    What is for both cores is left out, too.
-    """
-    from ..build import series  # which needs this module for its figures
-
-    plan = tomllib.loads((project / "tools" / "series.toml").read_text())["patch"]
-    left_out = [patch.get("lines", {}) for patch in plan if patch.get("changes_c") or patch is plan[-1]]
-    added = 0
-    for folder in ("mm", "fs", "block"):
-        for name, units in series.in_hunks((project / folder / "wiring.patch").read_text()).items():
-            words = [word for lines in left_out for word in lines.get(name, [])]
-            for block in (block for unit in units for block in series.taken_apart(unit) if name.endswith((".c", ".h"))):
-                if not any(word == "*" or word in "".join(block.added) for word in words):
-                    added += sum(bool(line.strip()) for line in block.added)
-    return added
-
-
-def counted(project: Path = paths.PROJECT) -> dict[str, dict[str, int]]:
-    """Lines by mechanism and language."""
-    overlay = tomllib.loads((project / "tools" / "overlay.toml").read_text())
-    left_out = not_for_merging(project)
-    table = {title: {"C": 0, "core": 0, "abstractions and edges": 0} for title in MECHANISMS}
-    for name in overlay:
-        if re.search(NOT_COUNTED, name) or any(fnmatch.fnmatch(name, pattern) for pattern in left_out):
+    _, patches = series.read_plan()
+    last = patches[-1]
+    table = {title: dict.fromkeys(KINDS, 0) for title in MECHANISMS}
+    for name in overlay.read_allowlist():
+        if re.search(NOT_COUNTED, name) or any(fnmatch.fnmatch(name, pattern) for pattern in last.files):
             continue
-        kind = "C"
-        if name.endswith(".rs"):
-            kind = "core" if "/writeback/" in name else "abstractions and edges"
-        table[mechanism(name)][kind] += len(code(project / name).splitlines())
-    return table
+        mechanism = next((title for title, pattern in MECHANISMS.items() if re.search(pattern, name)), None)
+        if mechanism is None:
+            raise Failure(f"{name} belongs to no mechanism; add it to MECHANISMS in {Path(__file__).name}")
+        kind = "C" if not name.endswith(".rs") else KINDS[1] if "/writeback/" in name else KINDS[2]
+        table[mechanism][kind] += len(code(paths.PROJECT / name).splitlines())
+    hooks = 0
+    for wired in wiring.patches():
+        for name, units in series.in_hunks(wired.read_text()).items():
+            if name.endswith((".c", ".h")) and not name.startswith("rust/"):
+                file = series.Grown(name, [], [part for unit in units for part in series.taken_apart(unit)])
+                series.assign(file, patches, None)
+                ours = [unit for unit in file.units if patches[unit.patch] != last and not patches[unit.patch].changes_c]
+                hooks += sum(bool(line.strip()) for unit in ours for line in unit.added)
+    return table, hooks
 
 
 def main(arguments: list[str]) -> int:
     """Print the table."""
     Parser(prog="lines", description=__doc__).parse_args(arguments)
-    table = counted()
-    kinds = ("C", "core", "abstractions and edges")
-    table["in all"] = {kind: sum(lines[kind] for lines in table.values()) for kind in kinds}
-    rows = [[title, *(str(lines[kind]) for kind in kinds)] for title, lines in table.items()]
-    print(markdown(("mechanism", "C", "Rust, pure core", "Rust, abstractions and edges"), rows))
-    print(f"\nHooks in the kernel's own C: {hooks(paths.PROJECT)} lines.")
+    table, hooks = counted()
+    table["in all"] = {kind: sum(lines[kind] for lines in table.values()) for kind in KINDS}
+    rows = [[title, *(str(lines[kind]) for kind in KINDS)] for title, lines in table.items()]
+    print(markdown(("mechanism", *KINDS), rows))
+    print(f"\nHooks in the kernel's own C: {hooks} lines.")
     return 0

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +20,11 @@ from ..build.variants import MEASURED
 from ..errors import Failure, Parser
 from ..run import must
 from . import host_tests, lines
+from .guest_tests import Counts
 
 CODE = ("rust", "mm", "fs", "block", "kunit")
 CLIPPY_OUT = paths.BUILD / "clippy"
+SHELL = re.compile(rb"#!(/bin/sh|/bin/bash|/usr/bin/env bash)\n")
 UNSAFE = paths.TOOLS / "unsafe.toml"
 
 CHECKPATCH_IGNORE = {
@@ -39,11 +41,11 @@ CHECKPATCH_IGNORE = {
 
 @dataclass
 class Linter:
-    """A name, the files it looks at, and the run, which says whether they are clean."""
+    """A name, the files it looks at, and the run, which returns what is wrong with them."""
 
     name: str
     files: list[Path]
-    run: Callable[[list[Path]], bool]
+    run: Callable[[list[Path]], str]
 
 
 def code_files(*suffixes: str, project: Path = paths.PROJECT) -> list[Path]:
@@ -56,26 +58,20 @@ def shell_files(project: Path = paths.PROJECT) -> list[Path]:
     """What begins with the line of a shell."""
     found: list[Path] = []
     for folder in (project / "tools", project / ".ci"):
-        for path in folder.rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                with path.open("rb") as file:
-                    if file.readline().rstrip() in (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"):
-                        found.append(path)
+        found += [path for path in folder.rglob("*") if path.is_file() and SHELL.match(path.read_bytes())]
     return sorted(found)
 
 
-def _quietly(command: Sequence[str | Path], **options: str) -> bool:
-    """Run a command, show what it says only if it fails."""
+def _said(command: Sequence[str | Path], **options: str) -> str:
+    """What a command says if it fails."""
     environment = {**os.environ, **options}
     result = subprocess.run(
         command, cwd=paths.PROJECT, env=environment, capture_output=True, text=True, errors="replace", check=False
     )
-    if result.returncode:
-        print((result.stdout + result.stderr).rstrip(), flush=True)
-    return result.returncode == 0
+    return (result.stdout + result.stderr).rstrip() or "failed" if result.returncode else ""
 
 
-def clippy_kernel(files: list[Path]) -> bool:
+def clippy_kernel(files: list[Path]) -> str:
     """What the kernel compiles, with its KUnit suites, in a build folder of its own.
 
     The kernel's flags warn of public items without documentation and of unsafe
@@ -91,7 +87,7 @@ def clippy_kernel(files: list[Path]) -> bool:
         for targets in (["prepare"], objects):
             command = kernel.make("CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *targets, out=CLIPPY_OUT)
             must(command, paths.LOG / "clippy.log", "clippy", kernel.make_environment())
-    return True
+    return ""
 
 
 def _edges() -> list[str]:
@@ -101,39 +97,27 @@ def _edges() -> list[str]:
     return [str(place) for place in rust if f"{place.stem}.o" in hooks.split() and place.parts[0] != "rust"]
 
 
-def checkpatch(files: list[Path]) -> bool:
+def checkpatch(files: list[Path]) -> str:
     """The kernel's style for what is in its tree, and for patches."""
-    clean = True
-    for file in files:
-        what = [] if file.suffix == ".patch" else ["--file"]
-        ignore = f"--ignore={','.join(sorted(CHECKPATCH_IGNORE))}"
-        command = ["--strict", "--quiet", "--show-types", "--no-signoff", ignore, f"--root={paths.LINUX}", *what, str(file)]
-        clean &= _quietly([paths.LINUX / "scripts" / "checkpatch.pl", *command])
-    return clean
+    script = paths.LINUX / "scripts" / "checkpatch.pl"
+    options = ["--strict", "--quiet", "--show-types", "--no-signoff", f"--root={paths.LINUX}"]
+    options.append(f"--ignore={','.join(sorted(CHECKPATCH_IGNORE))}")
+    said = [_said([script, *options, *([] if file.suffix == ".patch" else ["--file"]), file]) for file in files]
+    return "\n".join(filter(None, said))
 
 
-def uses_of_unsafe(files: Sequence[Path], project: Path, allowed: Mapping[str, int]) -> list[str]:
-    """Files whose number of uses is not the one that is allowed: what has gone down may not come back."""
-    used = {str(file.relative_to(project)): len(re.findall(r"\bunsafe\b", lines.code(file))) for file in files}
-    return [
+def unsafe(files: list[Path]) -> str:
+    """Whether each file uses it as often as it may: what has gone down may not come back.
+
+    clippy demands a SAFETY comment for each block, and a section for each function.
+    """
+    used = {str(file.relative_to(paths.PROJECT)): len(re.findall(r"\bunsafe\b", lines.code(file))) for file in files}
+    allowed = tomllib.loads(UNSAFE.read_text())
+    return "\n".join(
         f"{name} uses unsafe {used.get(name, 0)} times, and tools/{UNSAFE.name} has {allowed.get(name, 0)}; make them equal"
         for name in sorted(used.keys() | allowed.keys())
         if used.get(name, 0) != allowed.get(name, 0)
-    ]
-
-
-def unsafe(files: list[Path]) -> bool:
-    """How often each file uses it; clippy demands a SAFETY comment for each block, and a section for each function."""
-    wrong = uses_of_unsafe(files, paths.PROJECT, tomllib.loads(UNSAFE.read_text()))
-    print("".join(f"{line}\n" for line in wrong), end="", flush=True)
-    return not wrong
-
-
-def results(files: list[Path]) -> bool:
-    """Whether counted results are of this code, and pages, README and picture follow from their figures."""
-    wrong = kept.stale()
-    print("".join(f"{line}\n" for line in wrong), end="", flush=True)
-    return not wrong
+    )
 
 
 def linters() -> list[Linter]:
@@ -150,38 +134,42 @@ def linters() -> list[Linter]:
     types = ["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}"]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
-        Linter("rustfmt", [*rust, *(paths.TOOLS / "price").glob("*.rs")], lambda files: _quietly([*rustfmt, *files])),
-        Linter("clippy on the host", pure, lambda _: _quietly(clippy, **host_tests.ENVIRONMENT)),
+        Linter("rustfmt", [*rust, *(paths.TOOLS / "price").glob("*.rs")], lambda files: _said([*rustfmt, *files])),
+        Linter("clippy on the host", pure, lambda _: _said(clippy, **host_tests.ENVIRONMENT)),
         Linter("clippy in the kernel", placed, clippy_kernel),
         Linter("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
         Linter("checkpatch", code_files(".c", ".h") + placed + wiring.patches(), checkpatch),
-        Linter("shellcheck", shell_files(), lambda files: _quietly(["shellcheck", *files])),
-        Linter("pyflakes", sorted(paths.TOOLS.rglob("*.py")), lambda files: _quietly(["pyflakes3", *files])),
-        Linter("mypy", sorted(python), lambda files: _quietly([*types, *files], MYPYPATH=f"{paths.TOOLS}:{guest}")),
-        Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), results),
+        Linter("shellcheck", shell_files(), lambda files: _said(["shellcheck", *files])),
+        Linter("pyflakes", sorted(paths.TOOLS.rglob("*.py")), lambda files: _said(["pyflakes3", *files])),
+        Linter("mypy", sorted(python), lambda files: _said([*types, *files], MYPYPATH=f"{paths.TOOLS}:{guest}")),
+        Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), lambda _: "\n".join(kept.stale())),
     ]
 
 
-def judge(linter: Linter) -> bool:
-    """Run one linter and print its verdict; no file is a failure."""
+def judge(linter: Linter) -> str | None:
+    """Run one linter; what is wrong, or None. No file is a failure."""
+    if not linter.files:
+        return "it found no file"
     try:
-        clean = bool(linter.files) and linter.run(linter.files)
+        said = linter.run(linter.files)
     except Failure as failure:
-        print(f"lint: {failure}")
-        clean = False
-    verdict = "clean" if clean else "failed" if linter.files else "failed: it found no file"
-    print(f"lint: {linter.name}: {len(linter.files)} files, {verdict}", flush=True)
-    return clean
+        return str(failure)
+    if said:
+        print(said, flush=True)
+    return "not clean" if said else None
 
 
-def run() -> list[tuple[str, bool]]:
-    """Run all linters; each with whether its files are clean."""
+def run() -> Counts:
+    """Run all linters; each is a case."""
     with steps.only_one("kernel"):
         kernel.prepare()  # brings the kernel's own rules
-    return [(linter.name, judge(linter)) for linter in linters()]
+    counts = Counts()
+    for linter in linters():
+        counts.judge(f"lint: {linter.name}, {len(linter.files)} files", judge(linter))
+    return counts
 
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     Parser(prog="rust_writeback lint", description=__doc__).parse_args(arguments)
-    return 0 if all(clean for _, clean in run()) else 1
+    return run().told()

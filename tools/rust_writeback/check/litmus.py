@@ -14,6 +14,7 @@ from ..build import kernel
 from ..build.unpacked import Packages
 from ..errors import Failure, Parser
 from ..paths import LINUX, PROJECT
+from .guest_tests import Counts
 
 TESTS = PROJECT / "rust" / "tests" / "litmus"
 EXPECTED = re.compile(r"^ \* Result: (Never|Sometimes|Always)$", re.MULTILINE)
@@ -36,30 +37,24 @@ def outcome(command: list[str], test: Path, model: Path) -> str:
     if done.returncode or len(seen) != 1:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
         raise Failure(f"herd7 has no verdict on {test.name}: {said}")
-    verdict: str = seen[0]
-    return verdict
+    return str(seen[0])
 
 
-def run(tests: Path = TESTS, model: Path = LINUX / "tools" / "memory-model") -> list[tuple[str, str | None]]:
-    """Each test with what is wrong with the model's verdict on it, or None."""
+def run(tests: Path = TESTS, model: Path = LINUX / "tools" / "memory-model") -> Counts:
+    """Each test is a case, which fails if the model's verdict on it is not the one that it names."""
     command = herd_command()
-    verdicts: list[tuple[str, str | None]] = []
+    counts = Counts()
     for test in sorted(tests.glob("*.litmus")):
         match = EXPECTED.search(test.read_text())
         if match is None:
             raise Failure(f"{test.name} names no expected result; add a line ` * Result: Never`")
         seen = outcome(command, test, model)
-        verdicts.append((test.stem, None if seen == match[1] else f"{seen}, and should be {match[1]}"))
-    if not verdicts:
-        raise Failure(f"no litmus tests in {tests}")
-    return verdicts
+        counts.judge(f"litmus: {test.stem}", None if seen == match[1] else f"{seen}, and should be {match[1]}")
+    return counts
 
 
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     Parser(prog="rust_writeback litmus", description=__doc__).parse_args(arguments)
     kernel.prepare()
-    verdicts = run()
-    for name, wrong in verdicts:
-        print(f"{name:24} {wrong or 'as it should be'}")
-    return 1 if any(wrong for _, wrong in verdicts) else 0
+    return run().told()

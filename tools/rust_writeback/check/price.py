@@ -9,21 +9,16 @@ COMMITTED_LIMIT = 1.01
 
 
 def judged(found: price.Results, committed: price_page.Document) -> Counts:
-    """Each cell of the Rust core is a test."""
-    wrong = dict.fromkeys(found["rust"], "") | {line.split()[0]: line for line in price.judge(found)}
+    """Each cell of the Rust core is a case."""
+    counts = Counts()
+    wrong = dict(line.split(" ", 1) for line in price.judge(found))
     for name, measured in found["rust"].items():
         before = committed["cells"].get(name, {}).get("rust", {}).get("instructions")
         if before is None:
-            wrong[name] = f"{name} is not in tools/results/price.json; run: make price"
+            wrong[name] = "not in tools/results/price.json; run: make price"
         elif measured.cell.mode == "dontcache" and measured.total > before * COMMITTED_LIMIT:
-            wrong[name] = f"{name} {measured.total}, {measured.total / before:.3f} times what tools/results/price.json says"
-    counts = Counts()
-    for name, line in wrong.items():
-        print(f"price: {name}: {line or found['rust'][name].total}", flush=True)
-        if line:
-            counts.fail(f"price: {line}")
-        else:
-            counts.passed += 1
+            wrong[name] = f"{measured.total / before:.3f} times what tools/results/price.json says"
+        counts.judge(f"price: {name}: {measured.total}", wrong.get(name))
     return counts
 
 

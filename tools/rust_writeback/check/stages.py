@@ -5,7 +5,6 @@ The last line is the sum. build/junit.xml has the stages. A stage that breaks do
 stages still run.
 """
 
-import subprocess
 import time
 import traceback
 import xml.etree.ElementTree as ElementTree
@@ -22,24 +21,7 @@ from ..vm.options import CORES
 from . import compile_fail, conformance, guest_tests, host_tests, kunit, lint, litmus, power_cuts, price, unchanged
 from .guest_tests import Counts
 
-Verdicts = list[tuple[str, str | None]]
 Stage = tuple[str, Callable[[], Counts]]
-
-
-def of_verdicts(title: str, verdicts: Verdicts) -> Counts:
-    """Counts of named verdicts, each with what is wrong or None."""
-    counts = Counts()
-    for name, wrong in verdicts:
-        print(f"{title}: {name}: {wrong or 'ok'}", flush=True)
-        if wrong is None:
-            counts.passed += 1
-        else:
-            counts.fail(f"{title}: {name}: {wrong}")
-    return counts
-
-
-def _lint() -> Counts:
-    return of_verdicts("lint", [(name, None if clean else "not clean") for name, clean in lint.run()])
 
 
 def _kernel(variant: Variant = MEASURED) -> Counts:
@@ -47,31 +29,26 @@ def _kernel(variant: Variant = MEASURED) -> Counts:
     return Counts(passed=1)
 
 
-def sanitized(
-    variant: Variant, rows: Sequence[str] = ("exact_counter_*",), names: Sequence[str] = (), cores: Sequence[str] = CORES
+def on_kernel(
+    variant: Variant, with_it: str, rows: Sequence[str], names: Sequence[str] = (), cores: Sequence[str] = ("rust",)
 ) -> list[Stage]:
-    """Build the sanitizer's kernel and run guest tests on it, and what tries some of the promises."""
+    """Build a kernel, and run guest tests and what tries the promises on it."""
     return [
-        (f"kernel with {variant.name}", lambda: _kernel(variant)),
-        (f"guest tests with {variant.name}", lambda: guest_tests.run(names, cores, variant)),
-        (f"what DONTCACHE promises with {variant.name}", lambda: conformance.short(variant, rows)),
+        (f"kernel{with_it}", lambda: _kernel(variant)),
+        (f"guest tests{with_it}", lambda: guest_tests.run(names, cores, variant)),
+        (f"what DONTCACHE promises{with_it}", lambda: conformance.short(variant, rows)),
     ]
 
 
 def _command(main: Callable[[list[str]], int], *arguments: str) -> Counts:
     """A command of its own as a stage."""
     counts = Counts()
-    if main([*arguments]):
-        counts.fail(f"{main.__module__.split('.')[-1]} {' '.join(arguments)}".strip() + ": failed; the lines above say what")
-    else:
-        counts.passed = 1
+    failed = main([*arguments])
+    counts.judge(" ".join([main.__module__, *arguments]), "failed; the lines above say what" if failed else None)
     return counts
 
 
-def _bench() -> Counts:
-    """The whole of a benchmark, as short as it gets: two guests, three modes, the tables and the pages."""
-    return _command(full.main, "--only=small-4k/xfs", "--pairs=1", f"--report={paths.BUILD / 'bench-test'}")
-
+BENCH = paths.BUILD / "bench-test"
 
 RT_TESTS = ("dontcache_group",)
 RT_ROWS = (
@@ -85,37 +62,32 @@ RT_ROWS = (
 """What needs neither large folios, which PREEMPT_RT does not have, nor the speed of a kernel without debugging."""
 
 
-def real_time(variant: Variant) -> list[Stage]:
-    """KUnit, guest tests and promises on PREEMPT_RT: bios that end in threads, locks that sleep."""
-    return [
-        ("KUnit on PREEMPT_RT", lambda: kunit.run(kunit.RT)),
-        *sanitized(variant, RT_ROWS, RT_TESTS, ("rust",)),
-    ]
+def sanitized(variant: Variant, names: Sequence[str] = ()) -> list[Stage]:
+    """On the kernel of a sanitizer, all guest tests or these. On PREEMPT_RT bios end in threads, and locks sleep."""
+    if variant.name == "rt":
+        return [("KUnit on PREEMPT_RT", lambda: kunit.run(kunit.RT)), *on_kernel(variant, " with rt", RT_ROWS, RT_TESTS)]
+    return on_kernel(variant, f" with {variant.name}", ("exact_counter_*",), names, CORES)
 
 
-def elsewhere(variant: Variant) -> list[Stage]:
-    """KUnit, and on that architecture's kernel the guest tests and what DONTCACHE promises, on the Rust core."""
-    return [
-        ("KUnit", lambda: kunit.run(kunit.arm64(variant.pages))),
-        ("kernel", lambda: _kernel(variant)),
-        ("guest tests", lambda: guest_tests.run(cores=("rust",), variant=variant)),
-        ("what DONTCACHE promises", lambda: conformance.short(variant)),
-    ]
+def elsewhere(variant: Variant, there: str = "") -> list[Stage]:
+    """On another architecture, on the Rust core."""
+    return [(f"KUnit{there}", lambda: kunit.run(kunit.arm64(variant.pages))), *on_kernel(variant, there, ())]
 
 
 STAGES: list[Stage] = [
     ("tests of the pure core", host_tests.cargo),
     ("models of the protocols", lambda: host_tests.cargo(loom=True)),
     ("kernel", _kernel),
-    ("orders under the kernel's memory model", lambda: of_verdicts("litmus", litmus.run())),
+    ("orders under the kernel's memory model", litmus.run),
     ("tests of the tools", host_tests.pytest),
-    ("lint", _lint),
-    ("misuse that must not compile", lambda: of_verdicts("compile-fail", compile_fail.run())),
-    ("hooks that must leave no trace", lambda: of_verdicts("unchanged", unchanged.run())),
+    ("lint", lint.run),
+    ("misuse that must not compile", compile_fail.run),
+    ("hooks that must leave no trace", unchanged.run),
     ("KUnit", kunit.run),
     ("guest tests", lambda: guest_tests.run(cores=("rust",))),
     ("price of a write", price.run),
-    ("one pair of one load", _bench),
+    # The whole of a benchmark, as short as it gets: two guests, three modes, the tables and the pages.
+    ("one pair of one load", lambda: _command(full.main, "--only=small-4k/xfs", "--pairs=1", f"--report={BENCH}")),
     ("power cuts", power_cuts.run),
     ("what DONTCACHE promises", conformance.short),
 ]
@@ -146,10 +118,9 @@ def nightly() -> list[Stage]:
         ("each patch of the series", lambda: _command(series.main, "--check")),
     ]
     for variant in SANITIZERS.values():
-        stages += real_time(variant) if variant.name == "rt" else sanitized(variant)
+        stages += sanitized(variant)
     for pages in arm64.SIZES:
-        there = elsewhere(of_arch(ARM64, pages))
-        stages += [(f"{name} on arm64 with pages of {pages}", stage) for name, stage in there]
+        stages += elsewhere(of_arch(ARM64, pages), f" on arm64 with pages of {pages}")
     return stages
 
 
@@ -171,15 +142,13 @@ def run_stage(name: str, stage: Callable[[], Counts]) -> Counts:
     start = time.monotonic()
     try:
         counts = stage()
-        if not counts.passed and not counts.failed and not counts.skipped:
+        if not counts.passed + counts.failed + counts.skipped:
             counts.fail(f"{name}: ran no test")
-    except Failure as failure:
+    except Exception as error:
+        if not isinstance(error, Failure):
+            traceback.print_exc()
         counts = Counts()
-        counts.fail(f"{name}: {failure}")
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, AssertionError) as error:
-        traceback.print_exc()
-        counts = Counts()
-        counts.fail(f"{name}: broke down: {error}")
+        counts.fail(f"{name}: {error}")
     took = counts.seconds = time.monotonic() - start
     print(f"== {name}: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped in {took:.0f} s", flush=True)
     return counts
@@ -192,9 +161,10 @@ def write_junit(results: dict[str, Counts]) -> None:
     """The stages as test suites of JUnit. Only failures have names: the kernel's parsers count the rest."""
     suites = ElementTree.Element("testsuites")
     for name, counts in results.items():
-        told = {"tests": counts.passed + counts.failed + counts.skipped, "failures": counts.failed, "skipped": counts.skipped}
-        suite = ElementTree.SubElement(suites, "testsuite", name=name, time=f"{counts.seconds:.0f}")
-        suite.attrib |= {key: str(number) for key, number in told.items()}
+        run = counts.passed + counts.failed + counts.skipped
+        numbers = {"tests": run, "failures": counts.failed, "skipped": counts.skipped, "time": round(counts.seconds)}
+        told = {key: str(number) for key, number in numbers.items()}
+        suite = ElementTree.SubElement(suites, "testsuite", told, name=name)
         for nr, problem in enumerate(counts.problems or [""]):
             case = ElementTree.SubElement(suite, "testcase", classname=name, name=f"problem {nr}" if problem else "all")
             if problem:
@@ -215,15 +185,12 @@ def main(arguments: list[str]) -> int:
     check_flags(known, "rt")
     stages = part(known.part, known.only) if known.part else STAGES
     variant = of_arch(*arch.chosen(known.arch, known.pages))
+    if (known.sanitize is not None) + bool(known.rt) + (variant != MEASURED) > 1:
+        raise Failure("SANITIZE, RT and ARCH=arm64 need different kernels; give one of them", 2)
     if variant != MEASURED:
-        if known.sanitize is not None or known.rt:
-            raise Failure(f"SANITIZE and RT are for x86 only; omit them, or omit ARCH={variant.arch.name}", 2)
         stages = elsewhere(variant)
     if known.sanitize is not None or known.rt:
-        if known.sanitize is not None and known.rt:
-            raise Failure("SANITIZE and RT need different kernels; omit one of them", 2)
-        variant = sanitizer(known.sanitize or "rt")
-        stages = real_time(variant) if variant.name == "rt" else sanitized(variant)
+        stages = sanitized(sanitizer("rt" if known.rt else known.sanitize), [known.only] if known.only else [])
         print("== only the tests that use this kernel", flush=True)
     total = Counts()
     results: dict[str, Counts] = {}
@@ -231,9 +198,4 @@ def main(arguments: list[str]) -> int:
         results[name] = run_stage(name, stage)
         total.add(results[name])
         write_junit(results)
-    for problem in total.problems:
-        print(f"failed: {problem}")
-    if total.boots.deaths:
-        print(f"QEMU died in {total.boots.told()}")
-    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
-    return 1 if total.failed or not total.passed else 0
+    return total.told()

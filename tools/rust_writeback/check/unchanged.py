@@ -18,6 +18,8 @@ from ..build import kernel, series
 from ..errors import Failure
 from ..paths import BUILD, LOG
 from ..run import must
+from .compile_fail import saved_command
+from .guest_tests import Counts
 
 TREE = BUILD / "linux"
 ORIGINALS = BUILD / "linux.orig"
@@ -60,12 +62,9 @@ def renumbered(hooked: list[str], original: list[str]) -> str:
 def compiled(name: str, source: Path, includes: str) -> Path:
     """Compiles a source in the place of this hooked file, as the build does it."""
     place, object_file = Path(name), source.with_suffix(".o")
-    saved = (OUT / place.parent / f".{place.stem}.o.cmd").read_text().splitlines()[0]
-    match = re.match(r"savedcmd_\S+ := (.*)$", saved)
-    if match is None:
-        raise Failure(f"no command was saved for {name}; run `make kernel` again")
     # The compiler, and objtool on what it made.
-    words = [word for word in match.group(1).split() if not word.startswith("-Wp,-MMD")]
+    words = saved_command(OUT / place.parent / f".{place.stem}.o.cmd").split()
+    words = [word for word in words if not word.startswith("-Wp,-MMD")]
     words = [str(object_file) if word == str(place.with_suffix(".o")) else word for word in words]
     first = next(index for index, word in enumerate(words) if word.startswith("-I"))
     words.insert(first, f"{includes} -iquote {TREE / place.parent}")
@@ -96,8 +95,8 @@ def both(name: str, before_hooks: str) -> tuple[str, str]:
     return code(compiled(name, sources[0], "")), code(compiled(name, sources[1], f"-I{ORIGINALS / 'include'}"))
 
 
-def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
-    """Each hooked C file with what is wrong with its code, or None."""
+def run(config: Path = BUILD / ".config") -> Counts:
+    """Each hooked C file is a case."""
     originals = before()
     names = [str(path.relative_to(ORIGINALS)) for path in sorted(ORIGINALS.rglob("*.c"))]
     # What has no hook needs no comparison, and may not be configured.
@@ -107,10 +106,10 @@ def run(config: Path = BUILD / ".config") -> list[tuple[str, str | None]]:
     configure(config)
     wanted = [str(Path(name).with_suffix(".o")) for name in names]
     must(kernel.make(*wanted, out=OUT), LOG / "unchanged.log", "the hooked files", kernel.make_environment())
-    verdicts: list[tuple[str, str | None]] = []
+    counts = Counts()
     for name in names:
         hooked, original = both(name, originals[name])
         if len(original) < 10000:
             raise Failure(f"the original of {name} has almost no code, so the comparison proves nothing")
-        verdicts.append((name, None if hooked == original else "the code differs from the original"))
-    return verdicts
+        counts.judge(f"unchanged: {name}", None if hooked == original else "the code differs from the original")
+    return counts
