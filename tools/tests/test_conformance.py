@@ -44,8 +44,9 @@ def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: p
     plan(monkeypatch, dies(section("first", KEEPS), b"\0begin second\n"), says(section("third", KEEPS)))
     results = conformance.run_rows(ROWS, "rust", emulated.Boots())
     assert {name: result.verdict for name, result in results.items()} == {"first": KEPT, "second": "oops", "third": KEPT}
-    assert [problem.split(":")[0] for problem in conformance.problems({"rust": results})] == ["second on Rust"]
-    assert not conformance.problems({"c": results})
+    rust, c = (conformance.count({core: results}, emulated.Boots()) for core in ("rust", "c"))
+    assert (rust.passed, rust.failed) == (2, 1) and rust.problems[0].startswith("conformance: second on Rust: oops")
+    assert c == Counts(3)
 
 
 def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_a_guest_that_runs_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch
 
 def test_a_row_that_was_not_run_fails_the_command_on_either_core() -> None:
     for core in conformance.CORES:
-        assert conformance.problems({core: {"first": Result(NOT_RUN, "")}})
+        assert conformance.count({core: {"first": Result(NOT_RUN, "")}}, emulated.Boots()).failed == 1
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_each_is_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert litmus.run(tmp_path, tmp_path) == Counts()
     write(tmp_path, "ours", "Never")
     write(tmp_path, "theirs", "Sometimes")
-    assert litmus.run(tmp_path, tmp_path) == Counts(1, 1, problems=["litmus: theirs: Never, and should be Sometimes"])
+    assert litmus.run(tmp_path, tmp_path) == Counts(1, 1, problems=["litmus: theirs: expected Sometimes, got Never"])
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_each_is_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     [
         ("echo odd >&2", "Never", "no verdict on ours.litmus: odd"),
         ("echo Observation x Never 0 3; exit 1", "Never", "no verdict on ours.litmus"),
-        ("echo Observation x Never 0 3", "perhaps", "ours.litmus names no expected result"),
+        ("echo Observation x Never 0 3", "perhaps", "ours.litmus has no line like"),
     ],
 )
 def test_no_verdict_is_a_failure(

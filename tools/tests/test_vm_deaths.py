@@ -268,30 +268,24 @@ def test_a_death_after_the_last_script_changes_nothing(
 DEATH = emulated.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
 
 
-def test_a_death_before_the_load_is_no_cut(tmp_path: Path) -> None:
-    boots, tried = emulated.Boots(), list[power_cuts.Watch]()
+@pytest.mark.parametrize("begun", ["", "checked", "acknowledged"])
+def test_only_a_death_before_the_load_is_no_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, begun: str) -> None:
+    boots = emulated.Boots()
 
-    def boot(watch: power_cuts.Watch) -> None:
-        tried.append(watch)
-        if len(tried) < 3:
-            watch.take(b"mkfs said something\n")
-            raise DEATH
-
-    with Drive(64 * SECTOR, tmp_path) as drive:
-        first = power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0)
-        watch, ended = power_cuts._boot_until(first, boot, boots)
-    assert (watch, ended, watch.text) == (tried[2], None, b"")
-    assert boots.told() == "2 of 3 boots"
-
-
-@pytest.mark.parametrize("begun", ["checked", "acknowledged"])
-def test_a_death_under_load_is_not_repeated(tmp_path: Path, begun: str) -> None:
-    def boot(watch: power_cuts.Watch) -> None:
-        if begun == "checked":
-            watch.take(b"checked 4096\n")
-        else:
+    def run(_options: VmOptions, _command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
+        if boots.deaths == 2:
+            return emulated.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, 1.0)
+        stdout(b"mkfs said something\nand sa" if begun != "checked" else b"checked 4096\n")
+        if begun == "acknowledged":
             os.makedirs(watch.acknowledged / "0")
         raise DEATH
 
-    with Drive(64 * SECTOR, tmp_path) as drive, pytest.raises(emulated.VmFailure, match="^QEMU died: it aborted"):
-        power_cuts._boot_until(power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0), boot, emulated.Boots())
+    monkeypatch.setattr(emulated, "run", run)
+    with Drive(64 * SECTOR, tmp_path) as drive:
+        watch = power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0)
+        if begun:
+            with pytest.raises(emulated.VmFailure, match="^QEMU died: it aborted"):
+                power_cuts._boot(watch, "xfs 1 0 2", "rust", tmp_path, None, boots)
+            return
+        assert power_cuts._boot(watch, "xfs 1 0 2", "rust", tmp_path, None, boots) == 0
+    assert (watch.text, boots.told()) == (b"", "2 of 3 boots")

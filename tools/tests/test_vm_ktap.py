@@ -27,7 +27,7 @@ GOOD = ktap("ok 1 a", "ok 2 b # SKIP the C core oopses")
 
 
 def test_passes_and_skips_are_counted() -> None:
-    assert guest_tests.parse("t", GOOD, 0, quiet=True) == Counts(passed=1, skipped=1)
+    assert guest_tests.parse("t", GOOD, 0) == Counts(passed=1, skipped=1)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_passes_and_skips_are_counted() -> None:
     ],
 )
 def test_everything_else_is_a_failure(text: str, status: int) -> None:
-    counts = guest_tests.parse("t", text, status, quiet=True)
+    counts = guest_tests.parse("t", text, status)
     assert counts.failed >= 1 and counts.problems
 
 
@@ -62,7 +62,7 @@ TAINTED = (section(name, GOOD, taint=emulated.TAINT_WARN) for name in "ab")
 )
 def test_what_a_guest_says_and_how_it_ends(monkeypatch: pytest.MonkeyPatch, boot: Boot, passed: int, problem: str) -> None:
     plan(monkeypatch, boot)
-    counts = guest_tests.run_core("rust", [Path("a"), Path("b")], emulated.VmOptions(), quiet=True)
+    counts = guest_tests.run_core("rust", [Path("a"), Path("b")], emulated.VmOptions())
     assert (counts.passed, counts.failed, len(counts.problems)) == (passed, bool(problem), bool(problem))
     assert problem in "".join(counts.problems)
 

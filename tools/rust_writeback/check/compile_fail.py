@@ -9,10 +9,11 @@ is the one with which the kernel's build compiled fs/dontcache.rs.
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import Failure
-from ..paths import BUILD, PROJECT
+from ..paths import BUILD, KERNEL_OUT, PROJECT
 from .guest_tests import Counts
 
 SAVED = "fs/.dontcache.o.cmd"
@@ -30,28 +31,33 @@ def saved_command(file: Path) -> str:
     return first.partition(" := ")[2]
 
 
-def errors_of(program: Path, kernel: Path) -> set[str]:
-    """The codes of the errors that rustc finds in the program; empty when it compiles."""
-    rustc = re.sub(r"--out-dir \S+", f"--out-dir {OUT}", saved_command(kernel / SAVED).partition(";")[0])
+def errors_of(program: Path) -> str:
+    """The codes of the errors that rustc finds in the program; none when it compiles."""
+    rustc = re.sub(r"--out-dir \S+", f"--out-dir {OUT}", saved_command(KERNEL_OUT / SAVED).partition(";")[0])
     words = [word for word in rustc.split() if not word.startswith("--emit=") and not word.endswith("fs/dontcache.rs")]
     words += [f"--crate-name={program.stem}", "--emit=metadata", str(program)]
     # As the kernel's Makefile has it.
     environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
-    done = subprocess.run(["sh", "-c", " ".join(words)], cwd=kernel, env=environment, capture_output=True, text=True)
-    codes = set(SEEN.findall(done.stderr))
+    done = subprocess.run(["sh", "-c", " ".join(words)], cwd=KERNEL_OUT, env=environment, capture_output=True, text=True)
+    codes = sorted({*SEEN.findall(done.stderr)})
     if (done.returncode == 0) == bool(codes):
         raise Failure(f"rustc gave no verdict on {program.name}: {done.stderr.strip()[-300:]}")
-    return codes
+    return " and ".join(codes) or "none"
 
 
-def run(kernel: Path = BUILD / "kernel") -> Counts:
-    """Each program is a case, which fails if rustc's verdict on it is not the one that it names."""
-    OUT.mkdir(parents=True, exist_ok=True)
+def compared(title: str, files: list[Path], expected: re.Pattern[str], seen: Callable[[Path], str]) -> Counts:
+    """Each file is a case, which fails if what is seen of it is not what it names."""
     counts = Counts()
-    for program in sorted(PROGRAMS.glob("*.rs")):
-        match = EXPECTED.search(program.read_text())
+    for file in sorted(files):
+        match = expected.search(file.read_text())
         if match is None:
-            raise Failure(f"{program.name} names no compile error; add `// compile error: CODE`")
-        seen = " and ".join(sorted(errors_of(program, kernel))) or "none"
-        counts.judge(f"compile-fail: {program.stem}", None if seen == match[1] else f"expected {match[1]}, got {seen}")
+            raise Failure(f"{file.name} has no line like {expected.pattern}; add it")
+        got = seen(file)
+        counts.judge(f"{title}: {file.stem}", None if got == match[1] else f"expected {match[1]}, got {got}")
     return counts
+
+
+def run() -> Counts:
+    """What rustc says of each program."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    return compared("compile-fail", [*PROGRAMS.glob("*.rs")], EXPECTED, errors_of)

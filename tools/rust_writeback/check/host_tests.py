@@ -33,12 +33,11 @@ def parse_junit(report: Path) -> Counts:
 
 def judged(name: str, counts: Counts, status: int) -> Counts:
     """A run that ends badly, or tells no test at all, has failed whatever it counted."""
+    wrong = f"ended with status {status}" if status else "" if counts.passed else "ran no test"
     if counts.failed:
         counts.problems.append(f"{name}: {counts.failed} tests failed")
-    elif status:
-        counts.fail(f"{name}: ended with status {status}")
-    elif not counts.passed:
-        counts.fail(f"{name}: ran no test")
+    elif wrong:
+        counts.fail(f"{name}: {wrong}")
     return counts
 
 
@@ -59,7 +58,6 @@ def cargo(loom: bool = False) -> Counts:
 def pytest() -> Counts:
     """The tests of the tools."""
     report = paths.LOG / "pytest.xml"
-    report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     cache = f"-ocache_dir={paths.BUILD / 'pytest'}"
     command = ["python3", "-m", "pytest", "-q", cache, f"--junit-xml={report}", str(paths.TOOLS / "tests")]

@@ -38,7 +38,6 @@ class Platform:
 
     name: str
     arch: str
-    target: str
     image: str
     configs: tuple[Path, ...]
 
@@ -59,9 +58,9 @@ def _configs(*names: str) -> tuple[Path, ...]:
     return tuple(CONFIG / f"{name}.config" for name in ("kunit", *names))
 
 
-UML = Platform("", "um", "all", "linux", _configs("uml", "both-cores"))
+UML = Platform("", "um", "linux", _configs("uml", "both-cores"))
 ONE_CORE = replace(UML, name="one-core", configs=_configs("uml", "doctests"))
-RT = Platform("rt", "x86_64", "bzImage", "arch/x86/boot/bzImage", _configs("kunit-emulated", "kunit-rt", "both-cores"))
+RT = Platform("rt", "x86_64", "arch/x86/boot/bzImage", _configs("kunit-emulated", "kunit-rt", "both-cores"))
 
 
 def arm64(pages: str) -> Platform:
@@ -70,7 +69,7 @@ def arm64(pages: str) -> Platform:
     The suites that compare change the core for each trial: an emulator takes minutes to patch arm64's code.
     """
     configs = _configs("kunit-emulated", "kunit-arm64", f"arm64-{pages}")
-    return Platform(f"arm64-{pages}", "arm64", "Image.gz", "arch/arm64/boot/Image.gz", configs)
+    return Platform(f"arm64-{pages}", "arm64", "arch/arm64/boot/Image.gz", configs)
 
 
 def _kunit(platform: Platform, command: str, *arguments: str) -> list[str]:
@@ -95,8 +94,8 @@ def build(platform: Platform) -> None:
     platform.out.mkdir(parents=True, exist_ok=True)
     log = paths.LOG / f"kunit{platform.suffix}-config.log"
     must(_kunit(platform, "config"), log, "the KUnit kernel's configuration", environment, cwd=paths.LINUX)
-    common = [f"ARCH={platform.arch}", f"O={platform.out}", *MAKE_OPTIONS]
-    command = ["make", f"-j{os.cpu_count() or 1}", *common, platform.target]
+    options = [f"ARCH={platform.arch}", f"O={platform.out}", *MAKE_OPTIONS]
+    command = ["make", f"-j{os.cpu_count() or 1}", *options, Path(platform.image).name]
     with Bar("building the KUnit kernel") as bar:
         log = paths.LOG / f"kunit{platform.suffix}-build.log"
         must(command, log, "the KUnit kernel's build", environment, bar.count_built, cwd=paths.LINUX)

@@ -22,7 +22,6 @@ from ..run import must
 from . import host_tests, lines
 from .guest_tests import Counts
 
-CODE = ("rust", "mm", "fs", "block", "kunit")
 CLIPPY_OUT = paths.BUILD / "clippy"
 SHELL = re.compile(rb"#!(/bin/sh|/bin/bash|/usr/bin/env bash)\n")
 UNSAFE = paths.TOOLS / "unsafe.toml"
@@ -48,18 +47,9 @@ class Linter:
     run: Callable[[list[Path]], str]
 
 
-def code_files(*suffixes: str, project: Path = paths.PROJECT) -> list[Path]:
-    """Our files with one of these suffixes."""
-    found = (path for folder in CODE for path in (project / folder).rglob("*"))
-    return sorted(path for path in found if path.suffix in suffixes and path.is_file())
-
-
-def shell_files(project: Path = paths.PROJECT) -> list[Path]:
-    """What begins with the line of a shell."""
-    found: list[Path] = []
-    for folder in (project / "tools", project / ".ci"):
-        found += [path for path in folder.rglob("*") if path.is_file() and SHELL.match(path.read_bytes())]
-    return sorted(found)
+def files_in(*folders: str) -> list[Path]:
+    """All files in these folders of the project."""
+    return sorted(path for folder in folders for path in (paths.PROJECT / folder).rglob("*") if path.is_file())
 
 
 def _said(command: Sequence[str | Path], **options: str) -> str:
@@ -122,7 +112,10 @@ def unsafe(files: list[Path]) -> str:
 
 def linters() -> list[Linter]:
     """All linters with what they look at."""
-    rust = code_files(".rs")
+    code = files_in("rust", "mm", "fs", "block", "kunit")
+    rust = [path for path in code if path.suffix == ".rs"]
+    c = [path for path in code if path.suffix in (".c", ".h")]
+    shell = [path for path in files_in("tools", ".ci") if SHELL.match(path.read_bytes())]
     pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
     guest = paths.TOOLS / "guest"
     python = [path for name in ("rust_writeback", "tests") for path in (paths.TOOLS / name).rglob("*.py")]
@@ -138,8 +131,8 @@ def linters() -> list[Linter]:
         Linter("clippy on the host", pure, lambda _: _said(clippy, **host_tests.ENVIRONMENT)),
         Linter("clippy in the kernel", placed, clippy_kernel),
         Linter("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
-        Linter("checkpatch", code_files(".c", ".h") + placed + wiring.patches(), checkpatch),
-        Linter("shellcheck", shell_files(), lambda files: _said(["shellcheck", *files])),
+        Linter("checkpatch", c + placed + wiring.patches(), checkpatch),
+        Linter("shellcheck", shell, lambda files: _said(["shellcheck", *files])),
         Linter("pyflakes", sorted(paths.TOOLS.rglob("*.py")), lambda files: _said(["pyflakes3", *files])),
         Linter("mypy", sorted(python), lambda files: _said([*types, *files], MYPYPATH=f"{paths.TOOLS}:{guest}")),
         Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), lambda _: "\n".join(kept.stale())),

@@ -14,6 +14,7 @@ from ..build import kernel
 from ..build.unpacked import Packages
 from ..errors import Failure, Parser
 from ..paths import LINUX, PROJECT
+from .compile_fail import compared
 from .guest_tests import Counts
 
 TESTS = PROJECT / "rust" / "tests" / "litmus"
@@ -41,16 +42,9 @@ def outcome(command: list[str], test: Path, model: Path) -> str:
 
 
 def run(tests: Path = TESTS, model: Path = LINUX / "tools" / "memory-model") -> Counts:
-    """Each test is a case, which fails if the model's verdict on it is not the one that it names."""
+    """What the model says of each test."""
     command = herd_command()
-    counts = Counts()
-    for test in sorted(tests.glob("*.litmus")):
-        match = EXPECTED.search(test.read_text())
-        if match is None:
-            raise Failure(f"{test.name} names no expected result; add a line ` * Result: Never`")
-        seen = outcome(command, test, model)
-        counts.judge(f"litmus: {test.stem}", None if seen == match[1] else f"{seen}, and should be {match[1]}")
-    return counts
+    return compared("litmus", [*tests.glob("*.litmus")], EXPECTED, lambda test: outcome(command, test, model))
 
 
 def main(arguments: list[str]) -> int:

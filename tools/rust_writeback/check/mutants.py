@@ -21,7 +21,6 @@ from .. import paths, steps
 from ..build import kernel, overlay, wiring
 from ..build.variants import MEASURED, Variant
 from ..errors import Failure, Parser
-from ..tables import markdown, show
 from ..vm import emulated, machine
 from . import conformance, guest_tests
 from .conformance import BROKEN, KEPT, NOT_RUN, Result, Row
@@ -148,7 +147,7 @@ def attempt(mutant: Mutant, tree: str, boots: emulated.Boots) -> dict[str, Resul
     results: dict[str, Result] = {}
     for test in mutant.tests:
         script, case = test.split(":")
-        counts = guest_tests.run_core("rust", [guest_tests.TESTS / f"{script}.py"], options_for(KERNEL), quiet=True)
+        counts = guest_tests.run_core("rust", [guest_tests.TESTS / f"{script}.py"], options_for(KERNEL))
         boots.add(counts.boots)
         results[test] = of_test(counts, case)
     for row in conformance.find_rows(mutant.rows) if mutant.rows else ():
@@ -184,22 +183,12 @@ def main(arguments: list[str]) -> int:
     with steps.only_one("kernel"):
         tree = kernel.prepare()
         kernel.configure(tree, KERNEL)
-    boots = emulated.Boots()
-    cells: list[list[str]] = []
-    problems: list[str] = []
+    counts = Counts()
     for mutant in mutants:
-        for name, result in attempt(mutant, tree, boots).items():
-            cells.append([mutant.name, mutant.rule, name, f"{result.verdict}: {result.figures}"])
-            if why := wrong(mutant, result):
-                problems.append(f"{mutant.name}: {name} {why}: {result.figures}")
-    found = len(cells) - len(problems)
+        for name, result in attempt(mutant, tree, counts.boots).items():
+            why = wrong(mutant, result)
+            counts.judge(f"{mutant.name}: {mutant.rule}: {name}", f"{why}: {result.figures}" if why else None)
     if not options.only:
-        rows = conformance.rows_on(MEASURED)
-        problems += [f"{row} neither breaks C nor has a mutant" for row in uncovered(rows, every)]
-    show(markdown(("mutant", "rule", "row or test", "said"), cells, 4))
-    for problem in problems:
-        print(f"failed: {problem}", flush=True)
-    print(f"{found} of {len(cells)} found")
-    if boots.deaths:
-        print(f"QEMU died in {boots.told()}")
-    return 1 if problems else 0
+        for row in uncovered(conformance.rows_on(MEASURED), every):
+            counts.fail(f"{row} neither breaks C nor has a mutant")
+    return counts.told()

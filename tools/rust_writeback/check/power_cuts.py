@@ -13,9 +13,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from .. import paths
@@ -84,9 +82,12 @@ class Watch:
             state = f"{self.syncs()} syncs, the counter at {self.counted}, nothing in flight"
             raise Failure(f"the load did not start within {PATIENCE:.0f} s: {state}")
 
-    def near_load(self) -> bool:
-        """May the writers of this boot have begun? Then a check by another could not tell what is right."""
-        return bool(self.checked) or self.acknowledged.exists()
+    def again(self, failure: emulated.VmFailure) -> None:
+        """Forget a QEMU that died, unless the writers may have begun: then another boot could not check the one before."""
+        if self.checked or self.acknowledged.exists():
+            raise failure
+        self.text.clear()
+        self._line = b""
 
     def syncs(self) -> int:
         """How often the writers of this boot have acknowledged."""
@@ -106,10 +107,8 @@ def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> C
         told = ""
         for number in range(cuts + 1):
             watch = Watch(drive, share / "acknowledged" / f"{seed}.{number}", chance.uniform(SHORTEST, LONGEST))
-            words = f"{seed} {number} {cuts}"
-            boot = partial(_boot, kind=kind, core=core, words=words, share=share, kernel=kernel)
             try:
-                watch, ended = _boot_until(watch, boot, counts.boots)
+                ended = _boot(watch, f"{kind} {seed} {number} {cuts}", core, share, kernel, counts.boots)
             except Failure as failure:
                 counts.fail(f"power cuts: {where}, boot {number}: {failure}")
                 break
@@ -128,39 +127,32 @@ def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> C
     return counts
 
 
-def _boot_until(watch: Watch, boot: Callable[[Watch], int | None], boots: emulated.Boots) -> tuple[Watch, int | None]:
-    """Boot with a drive that is plugged in anew, until QEMU does not die before the load.
+def _boot(watch: Watch, words: str, core: str, share: Path, kernel: Path | None, boots: emulated.Boots) -> int | None:
+    """Boot until QEMU does not die before the load. None when the power was cut, otherwise the status of the script.
 
     Under load its death is a failure: it is not a cut, and what it leaves behind is not what the next try checks.
     """
     while True:
-        try:
-            ended = boot(watch)
-        except emulated.VmFailure as failure:
-            if watch.near_load():
-                raise
-            boots.over(failure)
-            watch = Watch(watch.drive, watch.acknowledged, watch.moment)
-        else:
-            boots.over()
-            return watch, ended
-
-
-def _boot(watch: Watch, kind: str, core: str, words: str, share: Path, kernel: Path | None) -> int | None:
-    """One boot; None when the power was cut, otherwise the status of the script."""
-    with watch.drive.plugged_in() as file:
-        backend = f"if=none,id=cut,format=raw,cache=writeback,file={file}"
-        devices = ("-drive", backend, "-device", "virtio-blk-pci,drive=cut")
-        options = emulated.VmOptions(core=core, mem="768M", nvme=None, share=share, devices=devices, kernel=kernel)
-        command = f"NVME={NODE} exec python3 -B /share/{SCRIPT.name} {kind} {words}"
-        try:
-            result = emulated.run(options, [command], stdout=watch.take)
-        except PowerCut:
-            return None
-    watch.text += result.stderr
-    if result.warned:
-        raise Failure(f"the kernel complained; see {result.console}")
-    return result.status
+        # It is plugged in anew for each QEMU.
+        with watch.drive.plugged_in() as file:
+            backend = f"if=none,id=cut,format=raw,cache=writeback,file={file}"
+            devices = ("-drive", backend, "-device", "virtio-blk-pci,drive=cut")
+            options = emulated.VmOptions(core=core, mem="768M", nvme=None, share=share, devices=devices, kernel=kernel)
+            command = f"NVME={NODE} exec python3 -B /share/{SCRIPT.name} {words}"
+            try:
+                result = emulated.run(options, [command], stdout=watch.take)
+            except PowerCut:
+                boots.over()
+                return None
+            except emulated.VmFailure as failure:
+                watch.again(failure)
+                boots.over(failure)
+                continue
+        boots.over()
+        watch.text += result.stderr
+        if result.warned:
+            raise Failure(f"the kernel complained; see {result.console}")
+        return result.status
 
 
 def _last_line(text: bytes) -> str:
