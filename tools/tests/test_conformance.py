@@ -9,7 +9,7 @@ from rust_writeback.check import conformance, power_cuts
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
 from rust_writeback.check.guest_tests import Counts
 from rust_writeback.errors import Failure
-from rust_writeback.vm import emulated, machine
+from rust_writeback.vm import machine
 from rust_writeback.vm.in_turn import EARLY, Ended, SPOILT
 
 from fake_guests import dies, plan, says, section
@@ -42,9 +42,9 @@ def test_a_row_is_kept_only_if_it_says_so_and_ends_well(ended: Ended, verdict: s
 
 def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     plan(monkeypatch, dies(section("first", KEEPS), b"\0begin second\n"), says(section("third", KEEPS)))
-    results = conformance.run_rows(ROWS, "rust", emulated.Boots())
+    results = conformance.run_rows(ROWS, "rust")
     assert {name: result.verdict for name, result in results.items()} == {"first": KEPT, "second": "oops", "third": KEPT}
-    rust, c = (conformance.count({core: results}, emulated.Boots()) for core in ("rust", "c"))
+    rust, c = (conformance.count({core: results}) for core in ("rust", "c"))
     assert (rust.passed, rust.failed) == (2, 1) and rust.problems[0].startswith("conformance: second on Rust: oops")
     assert c == Counts(3)
 
@@ -54,19 +54,19 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
     complaint = "259:0: 7 pages were counted"
     console.write_text("\n".join(["guest script: first", "guest script: second", complaint, "guest script: third"]))
     plan(monkeypatch, says(*(section(row.name, KEEPS) for row in ROWS), complaint=complaint, console=console))
-    results = conformance.run_rows(ROWS, "rust", emulated.Boots())
+    results = conformance.run_rows(ROWS, "rust")
     assert [result.verdict for result in results.values()] == [KEPT, WARNED, KEPT]
 
 
 def test_a_guest_that_runs_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     plan(monkeypatch, says())
     with pytest.raises(Failure, match="ran no script"):
-        conformance.run_rows(ROWS, "rust", emulated.Boots())
+        conformance.run_rows(ROWS, "rust")
 
 
 def test_a_row_that_was_not_run_fails_the_command_on_either_core() -> None:
     for core in conformance.CORES:
-        assert conformance.count({core: {"first": Result(NOT_RUN, "")}}, emulated.Boots()).failed == 1
+        assert conformance.count({core: {"first": Result(NOT_RUN, "")}}).failed == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result
 from rust_writeback.check.guest_tests import Counts
 from rust_writeback.check.mutants import Mutant, NOT_BUILT
 from rust_writeback.errors import Failure
-from rust_writeback.vm import emulated
 
 FILE = "fs/dontcache_kick.rs"
 ROW = "no_lost_kick_no_periodic"
@@ -55,7 +54,7 @@ def test_a_guest_test_finds_a_mutant_by_the_case_that_is_named(
     monkeypatch.setattr(mutants, "build", lambda *_: None)
     monkeypatch.setattr(guest_tests, "run_core", lambda *_, **__: counts)
     monkeypatch.setattr(conformance, "run_rows", lambda *_: pytest.fail("a row was run"))
-    results = mutants.attempt(TESTED, "", emulated.Boots())
+    results = mutants.attempt(TESTED, "")
     assert {name: result.verdict for name, result in results.items()} == {TEST: verdict}
 
 
@@ -65,10 +64,10 @@ def test_what_cannot_be_built_or_run_fails_each_row_and_test(monkeypatch: pytest
 
     monkeypatch.setattr(mutants, "build", fail)
     both = replace(MUTANT, tests=[TEST])
-    assert mutants.attempt(both, "", emulated.Boots()) == dict.fromkeys([ROW, TEST], Result(NOT_BUILT, "no drive"))
+    assert mutants.attempt(both, "") == dict.fromkeys([ROW, TEST], Result(NOT_BUILT, "no drive"))
     monkeypatch.setattr(mutants, "build", lambda *_: None)
     monkeypatch.setattr(conformance, "run_rows", fail)
-    assert mutants.attempt(MUTANT, "", emulated.Boots()) == {ROW: Result(NOT_RUN, "no drive")}
+    assert mutants.attempt(MUTANT, "") == {ROW: Result(NOT_RUN, "no drive")}
 
 
 @pytest.mark.parametrize("content", ["a\n", "wb.wakeup();\nwb.wakeup();\n"])

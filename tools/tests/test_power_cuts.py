@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from rust_writeback import paths
 from rust_writeback.check import power_cuts
 from rust_writeback.vm.torn_drive import Drive, SECTOR
 from rust_writeback.errors import Failure
@@ -19,7 +18,6 @@ OLD, NEW = b"o" * SECTOR, b"n" * SECTOR
 def load(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The guest's script."""
     monkeypatch.setenv("NVME", "/dev/null")
-    monkeypatch.syspath_prepend(str(paths.TOOLS / "guest"))
     return importlib.import_module("power_cuts")
 
 
@@ -28,20 +26,12 @@ def drive(tmp_path: Path) -> Drive:
     return Drive(64 * SECTOR, tmp_path)
 
 
-def test_what_was_flushed_stays(drive: Drive) -> None:
-    drive.write(0, OLD * 8)
-    drive.flush()
-    assert not drive.try_off(), "there is nothing to lose"
-    assert drive.forget(random.Random(1)) == (0, 0)
-    assert drive.read(0, 8 * SECTOR) == OLD * 8
-
-
-def test_what_was_not_is_old_or_new_by_the_sector(drive: Drive) -> None:
+def test_what_was_not_flushed_is_old_or_new_by_the_sector(drive: Drive) -> None:
     drive.write(0, OLD * 64)
     drive.flush()
+    assert not drive.try_off(), "there is nothing to lose"
     for sector in range(0, 64, 8):
         drive.write(sector * SECTOR, NEW * 8)
-    assert drive.read(0, 64 * SECTOR) == NEW * 64
     assert drive.try_off()
     held, lost = drive.forget(random.Random(1))
     content = drive.read(0, 64 * SECTOR)
@@ -63,7 +53,7 @@ def test_of_two_writes_either_may_be_lost(drive: Drive) -> None:
 
 
 def test_a_cut_needs_a_load(drive: Drive, tmp_path: Path) -> None:
-    """Acknowledgements, a counter that moves, and a drive with something to lose."""
+    # Acknowledgements, a counter that moves, and a drive with something to lose.
     watch = power_cuts.Watch(drive, tmp_path, moment=0.0)
     watch.take(b"load 0 0\nload 3 0\n")
     (tmp_path / "0" / "1").mkdir(parents=True)

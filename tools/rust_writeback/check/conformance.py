@@ -128,13 +128,12 @@ def judge(row: in_turn.Ended) -> Result:
 def run_rows(
     rows: Sequence[Row],
     core: str,
-    boots: emulated.Boots,
     short: bool = True,
     variant: Variant = MEASURED,
     cpus: int = OPTIONS.smp,
     setup: dict[str, str] | None = None,
 ) -> Results:
-    """Rows on one core, in guests and from the host. Boots are counted, and setup hears of the machine.
+    """Rows on one core, in guests and from the host. setup hears of the machine.
 
     Those that depend on luck get less time if it is short.
     """
@@ -150,7 +149,8 @@ def run_rows(
     options = replace(options_for(variant), core=core, share=GUEST, smp=cpus)
     command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
     names = [row.name for row in rows if row != POWER_CUTS]
-    for boot in in_turn.run(options, "/share/conformance", command, SECONDS * variant.slowness, names, ended, boots):
+    seconds = SECONDS * variant.slowness
+    for boot in in_turn.run(options, "/share/conformance", command, seconds, names, ended, emulated.Boots()):
         booted = boot.result
         if boot.complaint:
             name = boot.complained_in()
@@ -160,15 +160,13 @@ def run_rows(
         if setup is not None:
             setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
     if POWER_CUTS in rows:
-        counts = power_cuts.run(6 if short else 50, core, variant.image)
-        tell(POWER_CUTS.name, of_counts(counts))
-        boots.add(counts.boots)
+        tell(POWER_CUTS.name, of_counts(power_cuts.run(6 if short else 50, core, variant.image)))
     return results
 
 
-def count(results: Mapping[str, Results], boots: emulated.Boots) -> Counts:
+def count(results: Mapping[str, Results]) -> Counts:
     """Each row on each core. A promise that Rust breaks is a failure, and so is a row that was not run."""
-    counts = Counts(boots=boots)
+    counts = Counts()
     for core, of_core in results.items():
         for name, result in of_core.items():
             if result.verdict == NOT_RUN or (core == "rust" and result.verdict != KEPT):
@@ -180,9 +178,8 @@ def count(results: Mapping[str, Results], boots: emulated.Boots) -> Counts:
 
 def short(variant: Variant = MEASURED, patterns: Sequence[str] = ()) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
-    boots = emulated.Boots()
     rows = [row for row in rows_on(variant, patterns) if row != POWER_CUTS and not row.whole]
-    return count({"rust": run_rows(rows, "rust", boots, variant=variant)}, boots)
+    return count({"rust": run_rows(rows, "rust", variant=variant)})
 
 
 def main(arguments: list[str]) -> int:
@@ -212,17 +209,16 @@ def main(arguments: list[str]) -> int:
     cores = [core for core in CORES if core in (options.core or CORES)]
     # Until a guest has told them; the one of a power cut does not.
     setup = machines.made() | {"kernel": "unknown", "accelerator": "unknown"}
-    boots = emulated.Boots()
     results: dict[str, Results] = {core: {} for core in cores}
     for variant in filter(chosen.get, variants):
         kernel.ensure(variant)
         for core in cores:
-            results[core] |= run_rows(chosen[variant], core, boots, options.short, variant, options.cpus, setup)
-    setup |= {"rows": "short" if options.short else "whole", "QEMU died in": boots.told()}
+            results[core] |= run_rows(chosen[variant], core, options.short, variant, options.cpus, setup)
+    setup["rows"] = "short" if options.short else "whole"
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
     document = {"format": 1, "setup": setup, "rows": told}
     page = kept.conformance_page({"setup": {**setup, **kept.made_by(setup, "make conformance")}, "rows": told})
     show(page)
     write_whole(report / "conformance.md", page)
     write_whole(report / "conformance.json", json.dumps(document, indent=1) + "\n")
-    return count(results, boots).told()
+    return count(results).told()

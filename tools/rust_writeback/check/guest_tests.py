@@ -43,8 +43,6 @@ class Counts:
     failed: int = 0
     skipped: int = 0
     problems: list[str] = field(default_factory=list)
-    boots: emulated.Boots = field(default_factory=emulated.Boots, compare=False)
-    """The guests that it took."""
     cases: list[str] = field(default_factory=list, compare=False)
     """The names of the cases that failed."""
     seconds: float = field(default=0, compare=False)
@@ -56,7 +54,6 @@ class Counts:
         self.failed += other.failed
         self.skipped += other.skipped
         self.problems += other.problems
-        self.boots.add(other.boots)
         self.cases += other.cases
 
     def fail(self, problem: str) -> None:
@@ -76,8 +73,6 @@ class Counts:
         """Print all problems and the sum. Returns the status of a command: it fails if nothing has passed, too."""
         for problem in self.problems:
             print(f"failed: {problem}")
-        if self.boots.deaths:
-            print(f"QEMU died in {self.boots.told()}")
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
         return 1 if self.failed or not self.passed else 0
 
@@ -141,7 +136,8 @@ def run_core(core: str, scripts: Sequence[Path], options: emulated.VmOptions, se
     options = replace(options, core=core, share=GUEST)
     names = [script.name for script in scripts]
     try:
-        for boot in in_turn.run(options, "/share/tests", "PYTHONPATH=/share ./$0", seconds, names, ended, counts.boots):
+        command = "PYTHONPATH=/share ./$0"
+        for boot in in_turn.run(options, "/share/tests", command, seconds, names, ended, emulated.Boots()):
             sys.stderr.write(boot.result.stderr.decode(errors="replace"))
             if boot.complaint:
                 counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.result.console}")

@@ -21,7 +21,7 @@ from .. import paths, steps
 from ..build import kernel, overlay, wiring
 from ..build.variants import MEASURED, Variant
 from ..errors import Failure, Parser
-from ..vm import emulated, machine
+from ..vm import machine
 from . import conformance, guest_tests
 from .conformance import BROKEN, KEPT, NOT_RUN, Result, Row
 from .guest_tests import Counts, options_for
@@ -138,7 +138,7 @@ def of_test(counts: Counts, case: str) -> Result:
     return replace(result, verdict=BROKEN if case in counts.cases else KEPT)
 
 
-def attempt(mutant: Mutant, tree: str, boots: emulated.Boots) -> dict[str, Result]:
+def attempt(mutant: Mutant, tree: str) -> dict[str, Result]:
     """What its rows and tests say on the mutant, each in a guest of its own."""
     try:
         build(mutant, tree)
@@ -148,11 +148,10 @@ def attempt(mutant: Mutant, tree: str, boots: emulated.Boots) -> dict[str, Resul
     for test in mutant.tests:
         script, case = test.split(":")
         counts = guest_tests.run_core("rust", [guest_tests.TESTS / f"{script}.py"], options_for(KERNEL))
-        boots.add(counts.boots)
         results[test] = of_test(counts, case)
     for row in conformance.find_rows(mutant.rows) if mutant.rows else ():
         try:
-            results |= conformance.run_rows([row], "rust", boots, not mutant.whole, KERNEL)
+            results |= conformance.run_rows([row], "rust", not mutant.whole, KERNEL)
         except Failure as failure:
             results[row.name] = Result(NOT_RUN, str(failure))
     return results
@@ -185,7 +184,7 @@ def main(arguments: list[str]) -> int:
         kernel.configure(tree, KERNEL)
     counts = Counts()
     for mutant in mutants:
-        for name, result in attempt(mutant, tree, counts.boots).items():
+        for name, result in attempt(mutant, tree).items():
             why = wrong(mutant, result)
             counts.judge(f"{mutant.name}: {mutant.rule}: {name}", f"{why}: {result.figures}" if why else None)
     if not options.only:

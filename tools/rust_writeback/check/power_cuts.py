@@ -83,7 +83,10 @@ class Watch:
             raise Failure(f"the load did not start within {PATIENCE:.0f} s: {state}")
 
     def again(self, failure: emulated.VmFailure) -> None:
-        """Forget a QEMU that died, unless the writers may have begun: then another boot could not check the one before."""
+        """Forget a QEMU that died, unless the writers may have begun.
+
+        Under load its death is a failure: it is not a cut, and what it leaves behind is not what the next try checks.
+        """
         if self.checked or self.acknowledged.exists():
             raise failure
         self.text.clear()
@@ -92,6 +95,10 @@ class Watch:
     def syncs(self) -> int:
         """How often the writers of this boot have acknowledged."""
         return sum(1 for _ in self.acknowledged.glob("*/*"))
+
+    def last_line(self) -> str:
+        """What was told last, apart from figures."""
+        return (self.text.decode(errors="replace").strip() or "nothing was told").splitlines()[-1]
 
 
 def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> Counts:
@@ -104,60 +111,41 @@ def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> C
         shutil.copytree(LIB, share / LIB.name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(SCRIPT, share)
         where = f"{kind} on {core}, seed {seed}"
-        told = ""
-        for number in range(cuts + 1):
-            watch = Watch(drive, share / "acknowledged" / f"{seed}.{number}", chance.uniform(SHORTEST, LONGEST))
-            try:
-                ended = _boot(watch, f"{kind} {seed} {number} {cuts}", core, share, kernel, counts.boots)
-            except Failure as failure:
-                counts.fail(f"power cuts: {where}, boot {number}: {failure}")
-                break
-            if number:
-                if not watch.checked:
-                    counts.fail(f"power cuts: {where}, cut {number}: {_last_line(watch.text)}")
-                    break
-                print(f"power cuts: {where}, cut {number}: {told}, {watch.checked >> 10} KiB found", flush=True)
-                counts.passed += 1
-            if ended is not None and (ended or number < cuts):
-                counts.fail(f"power cuts: {where}, boot {number}: ended with {ended}: {_last_line(watch.text)}")
-                break
-            syncs = watch.syncs()
-            held, lost = drive.forget(chance)
-            told = f"{syncs} syncs in {watch.moment:.1f} s, {lost} of {held} unflushed sectors lost"
+        told, number = "", 0
+        try:
+            for number in range(cuts + 1):
+                watch = Watch(drive, share / "acknowledged" / f"{seed}.{number}", chance.uniform(SHORTEST, LONGEST))
+                ended = _boot(watch, f"{kind} {seed} {number} {cuts}", core, share, kernel)
+                if number and not watch.checked:
+                    raise Failure(f"nothing was checked: {watch.last_line()}")
+                if number:
+                    print(f"power cuts: {where}, cut {number}: {told}, {watch.checked >> 10} KiB found", flush=True)
+                    counts.passed += 1
+                if ended is not None and (ended or number < cuts):
+                    raise Failure(f"ended with {ended}: {watch.last_line()}")
+                syncs = watch.syncs()
+                held, lost = drive.forget(chance)
+                told = f"{syncs} syncs in {watch.moment:.1f} s, {lost} of {held} unflushed sectors lost"
+        except Failure as failure:
+            counts.fail(f"power cuts: {where}, boot {number}: {failure}")
     return counts
 
 
-def _boot(watch: Watch, words: str, core: str, share: Path, kernel: Path | None, boots: emulated.Boots) -> int | None:
-    """Boot until QEMU does not die before the load. None when the power was cut, otherwise the status of the script.
-
-    Under load its death is a failure: it is not a cut, and what it leaves behind is not what the next try checks.
-    """
-    while True:
-        # It is plugged in anew for each QEMU.
-        with watch.drive.plugged_in() as file:
-            backend = f"if=none,id=cut,format=raw,cache=writeback,file={file}"
-            devices = ("-drive", backend, "-device", "virtio-blk-pci,drive=cut")
-            options = emulated.VmOptions(core=core, mem="768M", nvme=None, share=share, devices=devices, kernel=kernel)
-            command = f"NVME={NODE} exec python3 -B /share/{SCRIPT.name} {words}"
-            try:
-                result = emulated.run(options, [command], stdout=watch.take)
-            except PowerCut:
-                boots.over()
-                return None
-            except emulated.VmFailure as failure:
-                watch.again(failure)
-                boots.over(failure)
-                continue
-        boots.over()
-        watch.text += result.stderr
-        if result.warned:
-            raise Failure(f"the kernel complained; see {result.console}")
-        return result.status
-
-
-def _last_line(text: bytes) -> str:
-    lines = text.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "nothing was told"
+def _boot(watch: Watch, words: str, core: str, share: Path, kernel: Path | None) -> int | None:
+    """One boot, tried again if QEMU dies before the load; None when the power was cut, else the status of the script."""
+    with watch.drive.plugged_in() as file:
+        backend = f"if=none,id=cut,format=raw,cache=writeback,file={file}"
+        devices = ("-drive", backend, "-device", "virtio-blk-pci,drive=cut")
+        options = emulated.VmOptions(core=core, mem="768M", nvme=None, share=share, devices=devices, kernel=kernel)
+        command = f"NVME={NODE} exec python3 -B /share/{SCRIPT.name} {words}"
+        try:
+            result = emulated.run(options, [command], stdout=watch.take, again=watch.again)
+        except PowerCut:
+            return None
+    watch.text += result.stderr
+    if result.warned:
+        raise Failure(f"the kernel complained; see {result.console}")
+    return result.status
 
 
 def run(cuts: int = 6, core: str = "rust", kernel: Path | None = None) -> Counts:

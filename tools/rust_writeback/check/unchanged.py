@@ -16,21 +16,19 @@ from pathlib import Path
 
 from ..build import kernel, series
 from ..errors import Failure
-from ..paths import BUILD, LOG
+from ..paths import BUILD, DOT_CONFIG, LINUX, LOG
 from ..run import must
 from .compile_fail import saved_command
 from .guest_tests import Counts
 
-TREE = BUILD / "linux"
-ORIGINALS = BUILD / "linux.orig"
 OUT = BUILD / "unchanged"
 
 
-def configure(config: Path) -> None:
+def configure() -> None:
     """The configuration of the virtual machine's kernel, without any Rust."""
     OUT.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(config, OUT / ".config")
-    script = TREE / "scripts" / "config"
+    shutil.copyfile(DOT_CONFIG, OUT / ".config")
+    script = LINUX / "scripts" / "config"
     subprocess.run([script, "--file", OUT / ".config", "-d", "RUST"], check=True)
     must(kernel.make("olddefconfig", out=OUT), LOG / "unchanged.log", "the configuration without Rust", kernel.make_environment())
     if "CONFIG_RUST_WRITEBACK=y" in (OUT / ".config").read_text():
@@ -67,8 +65,8 @@ def compiled(name: str, source: Path, includes: str) -> Path:
     words = [word for word in words if not word.startswith("-Wp,-MMD")]
     words = [str(object_file) if word == str(place.with_suffix(".o")) else word for word in words]
     first = next(index for index, word in enumerate(words) if word.startswith("-I"))
-    words.insert(first, f"{includes} -iquote {TREE / place.parent}")
-    words = [word.replace(str(TREE / place), str(source)) for word in words]
+    words.insert(first, f"{includes} -iquote {LINUX / place.parent}")
+    words = [word.replace(str(LINUX / place), str(source)) for word in words]
     done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"{source} does not build: {done.stderr.strip()[-300:]}")
@@ -87,23 +85,21 @@ def before() -> dict[str, str]:
 
 def both(name: str, before_hooks: str) -> tuple[str, str]:
     """The code of a hooked file, and that of its original."""
-    hooked = TREE / name
+    hooked = LINUX / name
     stem = OUT / Path(name).with_suffix("")
     sources = stem.with_name(f"{stem.name}-hooked.c"), stem.with_name(f"{stem.name}-original.c")
     sources[0].write_text(renumbered(hooked.read_text().splitlines(), before_hooks.splitlines()))
     sources[1].write_text(before_hooks)
-    return code(compiled(name, sources[0], "")), code(compiled(name, sources[1], f"-I{ORIGINALS / 'include'}"))
+    return code(compiled(name, sources[0], "")), code(compiled(name, sources[1], f"-I{series.ORIGINALS / 'include'}"))
 
 
-def run(config: Path = BUILD / ".config") -> Counts:
+def run() -> Counts:
     """Each hooked C file is a case."""
     originals = before()
-    names = [str(path.relative_to(ORIGINALS)) for path in sorted(ORIGINALS.rglob("*.c"))]
+    names = [str(path.relative_to(series.ORIGINALS)) for path in sorted(series.ORIGINALS.rglob("*.c"))]
     # What has no hook needs no comparison, and may not be configured.
-    names = [name for name in names if not name.startswith("rust/") and originals[name] != (TREE / name).read_text()]
-    if not names:
-        raise Failure(f"no hooked C file in {ORIGINALS}; run `make kernel` first")
-    configure(config)
+    names = [name for name in names if not name.startswith("rust/") and originals[name] != (LINUX / name).read_text()]
+    configure()
     wanted = [str(Path(name).with_suffix(".o")) for name in names]
     must(kernel.make(*wanted, out=OUT), LOG / "unchanged.log", "the hooked files", kernel.make_environment())
     counts = Counts()

@@ -88,11 +88,6 @@ class Boots:
             raise VmFailure(failure.kind, message, failure.console, failure.last_words) from failure
         print(f"QEMU died ({failure.last_words}); {then}", file=sys.stderr, flush=True)
 
-    def add(self, other: Boots) -> None:
-        """Take in the boots of another part of the run."""
-        self.count += other.count
-        self.deaths += other.deaths
-
     def told(self) -> str:
         """In how many of them QEMU died, for a summary."""
         return f"{self.deaths} of {self.count} boots"

@@ -109,7 +109,7 @@ class Drive:
 
     @contextlib.contextmanager
     def plugged_in(self) -> Iterator[str]:
-        """Serve one QEMU, which gets the drive as the file of this name."""
+        """Serve QEMUs, one after the other, which get the drive as the file of this name."""
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self._socket))
             listener.listen()
@@ -126,12 +126,13 @@ class Drive:
                 self._socket.unlink()
 
     def _serve(self, listener: socket.socket) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            peer, _ = listener.accept()
-            with peer:
-                if self._negotiate(peer):
-                    while self._answer(peer):
-                        pass
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = listener.accept()
+                with peer, contextlib.suppress(OSError, EOFError):
+                    if self._negotiate(peer):
+                        while self._answer(peer):
+                            pass
 
     def _negotiate(self, peer: socket.socket) -> bool:
         """Agree on the one export that there is; says whether the peer wants it."""
