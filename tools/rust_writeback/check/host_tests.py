@@ -3,63 +3,50 @@
 
 import os
 import re
-import subprocess
-import xml.etree.ElementTree as ElementTree
-from pathlib import Path
+from collections import Counter
 
 from .. import paths
+from ..run import logged
 from .guest_tests import Counts
 
 ENVIRONMENT = {"CARGO_TARGET_DIR": str(paths.BUILD / "host")}
 
-
-def parse_cargo(output: str) -> Counts:
-    """The counts of all the test programs that cargo ran."""
-    counts = Counts()
-    for found in re.finditer(r"^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored", output, re.MULTILINE):
-        passed, failed, ignored = (int(number) for number in found.groups())
-        counts.add(Counts(passed, failed, ignored))
-    return counts
+SUMMARY = re.compile(r"^(?:test result: |\d+ ).*(?: finished)? in \d+\.\d+s", re.MULTILINE)
+"""The last line of each test program that cargo runs, and that of pytest."""
 
 
-def parse_junit(report: Path) -> Counts:
-    """The counts of a report of pytest, if it has written one."""
-    counts = Counts()
-    for suite in ElementTree.parse(report).iter("testsuite") if report.exists() else ():
-        tests, failed, errors, skipped = (int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped"))
-        counts.add(Counts(tests - failed - errors - skipped, failed + errors, skipped))
-    return counts
-
-
-def judged(name: str, counts: Counts, status: int) -> Counts:
-    """A run that ends badly, or tells no test at all, has failed whatever it counted."""
-    wrong = f"ended with status {status}" if status else "" if counts.passed else "ran no test"
+def judged(name: str, output: str, status: int) -> Counts:
+    """What the tests said of themselves. A run that ends badly, or tells no test at all, has failed."""
+    told: Counter[str] = Counter()
+    for summary in SUMMARY.findall(output):
+        for number, what in re.findall(r"(\d+) (passed|failed|error|ignored|skipped)", summary):
+            told[what] += int(number)
+    counts = Counts(told["passed"], told["failed"] + told["error"], told["ignored"] + told["skipped"])
     if counts.failed:
         counts.problems.append(f"{name}: {counts.failed} tests failed")
-    elif wrong:
-        counts.fail(f"{name}: {wrong}")
+    elif status or not counts.passed:
+        counts.fail(f"{name}: ended with status {status}" if status else f"{name}: ran no test")
     return counts
 
 
-def cargo(loom: bool = False) -> Counts:
-    """The tests of the pure core; with loom, its models only."""
-    environment = {**os.environ, **ENVIRONMENT}
-    name = "cargo test"
-    if loom:
-        # A folder of its own: other flags would have everything compiled again in turns.
-        environment |= {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": f"{paths.BUILD / 'host-loom'}"}
-        name = "cargo test with loom"
-    command = ["cargo", "test", "--no-fail-fast", *(["--test=*_model"] if loom else [])]
-    result = subprocess.run(command, cwd=paths.PROJECT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    print(result.stdout, end="", flush=True)
-    return judged(name, parse_cargo(result.stdout), result.returncode)
+def _run(name: str, command: list[str], environment: dict[str, str]) -> Counts:
+    log = paths.LOG / f"{name}.log"
+    status = logged(command, log, os.environ | environment, lambda line: print(line, end="", flush=True), paths.PROJECT)
+    return judged(name, log.read_text(errors="replace"), status)
+
+
+def cargo() -> Counts:
+    """The tests of the pure core."""
+    return _run("cargo-test", ["cargo", "test", "--no-fail-fast"], ENVIRONMENT)
+
+
+def loom() -> Counts:
+    """Its models. They have a folder of their own: other flags would have everything compiled again in turns."""
+    environment = {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": f"{paths.BUILD / 'host-loom'}"}
+    return _run("cargo-test-loom", ["cargo", "test", "--no-fail-fast", "--test=*_model"], environment)
 
 
 def pytest() -> Counts:
     """The tests of the tools."""
-    report = paths.LOG / "pytest.xml"
-    report.unlink(missing_ok=True)
     cache = f"-ocache_dir={paths.BUILD / 'pytest'}"
-    command = ["python3", "-m", "pytest", "-q", cache, f"--junit-xml={report}", str(paths.TOOLS / "tests")]
-    status = subprocess.run(command, cwd=paths.PROJECT, check=False).returncode
-    return judged("pytest", parse_junit(report), status)
+    return _run("pytest", ["python3", "-m", "pytest", "-q", "--color=no", cache, str(paths.TOOLS / "tests")], {})

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import paths, steps
 from ..bench import kept
-from ..build import config, kernel, overlay, wiring
+from ..build import arm64, config, kernel, overlay, wiring
 from ..build.variants import MEASURED
 from ..errors import Failure, Parser
 from ..run import must
@@ -73,18 +73,14 @@ def clippy_kernel(files: list[Path]) -> str:
         asked = config.merge(MEASURED.fragments)
         asked |= {"CONFIG_KUNIT": "y", "CONFIG_RUST_WRITEBACK_KUNIT_TEST": "y"}
         kernel.configured(asked, CLIPPY_OUT, "-clippy")
-        objects = [str(Path(place).with_suffix(".o")) for place in _edges()]
+        # Those of our objects that are crates of their own, which a Makefile names.
+        places = overlay.read_allowlist().values()
+        objects = arm64.objects([patch.read_text() for patch in wiring.patches()])
+        objects = [name for name in objects if f"{name.removesuffix('.o')}.rs" in places]
         for targets in (["prepare"], objects):
             command = kernel.make("CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *targets, out=CLIPPY_OUT)
             must(command, paths.LOG / "clippy.log", "clippy", kernel.make_environment())
     return ""
-
-
-def _edges() -> list[str]:
-    """The Rust files of ours that are crates of their own in the kernel: its Makefiles name them."""
-    hooks = " ".join(patch.read_text() for patch in wiring.patches())
-    rust = [Path(place) for place in overlay.read_allowlist().values() if place.endswith(".rs")]
-    return [str(place) for place in rust if f"{place.stem}.o" in hooks.split() and place.parts[0] != "rust"]
 
 
 def checkpatch(files: list[Path]) -> str:

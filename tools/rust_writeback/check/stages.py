@@ -76,7 +76,7 @@ def elsewhere(variant: Variant, there: str = "") -> list[Stage]:
 
 STAGES: list[Stage] = [
     ("tests of the pure core", host_tests.cargo),
-    ("models of the protocols", lambda: host_tests.cargo(loom=True)),
+    ("models of the protocols", host_tests.loom),
     ("kernel", _kernel),
     ("orders under the kernel's memory model", litmus.run),
     ("tests of the tools", host_tests.pytest),
