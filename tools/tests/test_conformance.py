@@ -58,23 +58,9 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
     assert [result.verdict for result in results.values()] == [KEPT, WARNED, KEPT]
 
 
-def test_a_guest_that_runs_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan(monkeypatch, says())
-    with pytest.raises(Failure, match="ran no script"):
-        conformance.run_rows(ROWS, "rust")
-
-
 def test_a_row_that_was_not_run_fails_the_command_on_either_core() -> None:
     for core in conformance.CORES:
         assert conformance.count({core: {"first": Result(NOT_RUN, "")}}).failed == 1
-
-
-@pytest.mark.parametrize(
-    ("counts", "verdict"),
-    [(Counts(skipped=1), NOT_RUN), (Counts(passed=2), KEPT), (Counts(passed=2, failed=1), BROKEN)],
-)
-def test_a_row_of_many_cases(counts: Counts, verdict: str) -> None:
-    assert conformance.of_counts(counts).verdict == verdict
 
 
 def test_a_pattern_without_a_row_is_refused() -> None:

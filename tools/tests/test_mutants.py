@@ -76,11 +76,6 @@ def test_a_line_that_is_not_there_once_does_not_apply(content: str) -> None:
         MUTANT.apply(content)
 
 
-def test_a_file_that_is_not_ours_has_no_place() -> None:
-    with pytest.raises(Failure, match="fs/namei.c is neither in overlay.toml nor"):
-        replace(MUTANT, file="fs/namei.c").place()
-
-
 @pytest.mark.parametrize(
     ("pattern", "chosen"), [("wakes_*", [MUTANT, TESTED]), ("*_periodic", [MUTANT]), ("test_*", [TESTED]), ("*_z", [])]
 )
@@ -91,7 +86,6 @@ def test_mutants_are_chosen_by_their_name_and_by_their_rows(pattern: str, chosen
 @pytest.mark.parametrize(
     ("found_by", "said"),
     [
-        (f'rows = ["{ROW}"]', ""),
         ('tests = ["test_dontcache_group:no_such_case"]', "names test_dontcache_group:no_such_case"),
         ('rows = ["no_lost_kick_y"]', "names no_lost_kick_y"),
         ("rows = []", "names nothing"),
@@ -101,9 +95,6 @@ def test_mutants_are_chosen_by_their_name_and_by_their_rows(pattern: str, chosen
 def test_what_is_written_down_wrong_is_refused(tmp_path: Path, found_by: str, said: str) -> None:
     path = tmp_path / "mutants.toml"
     path.write_text(f'[mutants.x]\nrule = "r"\nfile = "{FILE}"\nfind = "a"\nreplace = ""\n{found_by}\n')
-    if not said:
-        assert [mutant.finders for mutant in mutants.read(path)] == [[ROW]]
-        return
     with pytest.raises(Failure, match=said):
         mutants.read(path)
 

@@ -10,7 +10,6 @@ The emulator keeps x86's memory order, so it proves nothing about arm64's order.
 The emulator tests other page sizes, atomics and large folios.
 """
 
-import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,10 +22,6 @@ from ..progress import Bar
 from ..run import logged, must
 from ..vm import console
 from . import guest_tests
-
-CONFIG = paths.TOOLS / "config"
-MAKE_OPTIONS = ("LLVM=1", f"CC={kernel.COMPILER}", kernel.QUIET)
-
 
 RUST_TEST = re.compile(r"^ *# Subtest: rust_spinlock_irq_condvar$.*?^ok \d+ rust_spinlock_irq_condvar$", re.DOTALL | re.MULTILINE)
 """The kernel's own test of spinlocks in Rust takes interrupts to be off under them. PREEMPT_RT leaves them on."""
@@ -51,7 +46,7 @@ class Platform:
 
 
 def _configs(*names: str) -> tuple[Path, ...]:
-    return tuple(CONFIG / f"{name}.config" for name in ("kunit", *names))
+    return tuple(paths.TOOLS / "config" / f"{name}.config" for name in ("kunit", *names))
 
 
 UML = Platform("kunit", "um", "linux", _configs("uml", "both-cores"))
@@ -69,7 +64,7 @@ def arm64(pages: str) -> Platform:
 
 
 def _kunit(platform: Platform, command: str, *arguments: str) -> list[str]:
-    options = [f"--make_options={option}" for option in MAKE_OPTIONS]
+    options = [f"--make_options={option}" for option in ("LLVM=1", f"CC={kernel.COMPILER}", kernel.QUIET)]
     options += [f"--kunitconfig={config}" for config in platform.configs]
     script = "tools/testing/kunit/kunit.py"
     return [script, command, f"--arch={platform.arch}", f"--build_dir={platform.out}", *options, *arguments]
@@ -82,28 +77,17 @@ def _emulated(platform: Platform) -> list[str]:
     return [*command, "-append", "console=ttyS0 kunit.enable=1 kunit_shutdown=reboot panic=-1"]
 
 
-def build(platform: Platform) -> None:
-    """Configure and compile. kunit.py checks the configuration and would compile, but without a word."""
-    fresh = not (platform.out / platform.image).exists()
-    steps.need_room(paths.BUILD, 1.5 if fresh else 0.5, "the KUnit kernel")
-    environment = kernel.make_environment()
-    platform.out.mkdir(parents=True, exist_ok=True)
-    log = paths.LOG / f"{platform.name}-config.log"
-    must(_kunit(platform, "config"), log, "the KUnit kernel's configuration", environment, cwd=paths.LINUX)
-    options = [f"ARCH={platform.arch}", f"O={platform.out}", *MAKE_OPTIONS]
-    command = ["make", f"-j{os.cpu_count() or 1}", *options, Path(platform.image).name]
-    with Bar("building the KUnit kernel") as bar:
-        log = paths.LOG / f"{platform.name}-build.log"
-        must(command, log, "the KUnit kernel's build", environment, bar.count_built, cwd=paths.LINUX)
-
-
 def run(platform: Platform = UML) -> guest_tests.Counts:
     """Build, run every suite, and count what the KTAP says."""
+    environment = kernel.make_environment()
     with steps.only_one("kernel"):
         kernel.prepare()
-        build(platform)
+        steps.need_room(paths.BUILD, 0.5 if (platform.out / platform.image).exists() else 1.5, "the KUnit kernel")
+        with Bar(f"building the {platform.name} kernel"):
+            log = paths.LOG / f"{platform.name}-build.log"
+            must(_kunit(platform, "build"), log, "the KUnit kernel's build", environment, cwd=paths.LINUX)
         command = _emulated(platform) if platform == RT else _kunit(platform, "run", "--raw_output=all", "--timeout=600")
-        status = logged(command, platform.ktap, kernel.make_environment(), cwd=paths.LINUX)
+        status = logged(command, platform.ktap, environment, cwd=paths.LINUX)
     output = platform.ktap.read_text(errors="replace")
     counts = guest_tests.parse(f"build/log/{platform.ktap.name}", output, status)
     # lockdep of user-mode Linux warns of itself at boot, and turns itself off.

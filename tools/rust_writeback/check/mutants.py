@@ -168,16 +168,11 @@ def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = Parser(prog="mutants", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants, rows or tests like walk_* only")
-    parser.add_argument("--list", action="store_true", help="say what mutants there are")
     options = parser.parse_args(arguments)
     every = read()
     mutants = choose(every, options.only or ["*"])
-    if options.list:
-        for mutant in mutants:
-            print(f"{mutant.name:32} {mutant.rule}: {', '.join(mutant.finders)}")
-        return 0
     if not mutants:
-        raise Failure(f"no mutant matches {' '.join(options.only)}; see all mutants with --list")
+        raise Failure(f"no mutant matches {' '.join(options.only)}; they are in tools/{LIST.name}")
     machine.polite()
     with steps.only_one("kernel"):
         tree = kernel.prepare()

@@ -50,7 +50,6 @@ def _command(main: Callable[[list[str]], int], *arguments: str) -> Counts:
 
 BENCH = paths.BUILD / "bench-test"
 
-RT_TESTS = ("dontcache_group",)
 RT_ROWS = (
     "bounded_wait_busy_cpu",
     "complete_drop_devices",
@@ -65,7 +64,8 @@ RT_ROWS = (
 def sanitized(variant: Variant, names: Sequence[str] = ()) -> list[Stage]:
     """On the kernel of a sanitizer, all guest tests or these. On PREEMPT_RT bios end in threads, and locks sleep."""
     if variant.name == "rt":
-        return [("KUnit on PREEMPT_RT", lambda: kunit.run(kunit.RT)), *on_kernel(variant, " with rt", RT_ROWS, RT_TESTS)]
+        there = on_kernel(variant, " with rt", RT_ROWS, ("dontcache_group",))
+        return [("KUnit on PREEMPT_RT", lambda: kunit.run(kunit.RT)), *there]
     return on_kernel(variant, f" with {variant.name}", ("exact_counter_*",), names, CORES)
 
 

@@ -57,9 +57,12 @@ def renumbered(hooked: list[str], original: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def compiled(name: str, source: Path, includes: str) -> Path:
-    """Compiles a source in the place of this hooked file, as the build does it."""
-    place, object_file = Path(name), source.with_suffix(".o")
+def compiled(name: str, kind: str, text: str, includes: str = "") -> str:
+    """The code of a source that is compiled in the place of this hooked file, as the build does it."""
+    place = Path(name)
+    source = OUT / place.with_name(f"{place.stem}-{kind}.c")
+    source.write_text(text)
+    object_file = source.with_suffix(".o")
     # The compiler, and objtool on what it made.
     words = saved_command(OUT / place.parent / f".{place.stem}.o.cmd").split()
     words = [word for word in words if not word.startswith("-Wp,-MMD")]
@@ -70,7 +73,7 @@ def compiled(name: str, source: Path, includes: str) -> Path:
     done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"{source} does not build: {done.stderr.strip()[-300:]}")
-    return object_file
+    return code(object_file)
 
 
 def before() -> dict[str, str]:
@@ -81,16 +84,6 @@ def before() -> dict[str, str]:
         units = [unit for unit in file.units if patches[unit.patch].changes_c]
         files[file.name] = series.Grown(file.name, file.original, units).at(len(patches)) or ""
     return files
-
-
-def both(name: str, before_hooks: str) -> tuple[str, str]:
-    """The code of a hooked file, and that of its original."""
-    hooked = LINUX / name
-    stem = OUT / Path(name).with_suffix("")
-    sources = stem.with_name(f"{stem.name}-hooked.c"), stem.with_name(f"{stem.name}-original.c")
-    sources[0].write_text(renumbered(hooked.read_text().splitlines(), before_hooks.splitlines()))
-    sources[1].write_text(before_hooks)
-    return code(compiled(name, sources[0], "")), code(compiled(name, sources[1], f"-I{series.ORIGINALS / 'include'}"))
 
 
 def run() -> Counts:
@@ -104,7 +97,9 @@ def run() -> Counts:
     must(kernel.make(*wanted, out=OUT), LOG / "unchanged.log", "the hooked files", kernel.make_environment())
     counts = Counts()
     for name in names:
-        hooked, original = both(name, originals[name])
+        source = renumbered((LINUX / name).read_text().splitlines(), originals[name].splitlines())
+        hooked = compiled(name, "hooked", source)
+        original = compiled(name, "original", originals[name], f"-I{series.ORIGINALS / 'include'}")
         if len(original) < 10000:
             raise Failure(f"the original of {name} has almost no code, so the comparison proves nothing")
         counts.judge(f"unchanged: {name}", None if hooked == original else "the code differs from the original")
