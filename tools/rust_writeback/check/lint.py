@@ -113,9 +113,7 @@ def linters() -> list[Linter]:
     c = [path for path in code if path.suffix in (".c", ".h")]
     shell = [path for path in files_in("tools", ".ci") if SHELL.match(path.read_bytes())]
     pure = [path for path in rust if path.is_relative_to(paths.PROJECT / "rust" / "kernel" / "writeback")]
-    guest = paths.TOOLS / "guest"
-    python = [path for name in ("rust_writeback", "tests") for path in (paths.TOOLS / name).rglob("*.py")]
-    python += [path for name in (".", "bench", "conformance", "lib", "tests") for path in (guest / name).glob("*.py")]
+    python = [path for path in files_in("tools") if path.suffix == ".py"]
     rustfmt = ["rustfmt", "--check", "--edition=2021", f"--config-path={paths.LINUX / '.rustfmt.toml'}"]
     # A crate of QEMU's plugin asks for a newer compiler than it needs.
     clippy = ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--ignore-rust-version", "--", "-Dwarnings"]
@@ -129,8 +127,8 @@ def linters() -> list[Linter]:
         Linter("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
         Linter("checkpatch", c + placed + wiring.patches(), checkpatch),
         Linter("shellcheck", shell, lambda files: _said(["shellcheck", *files])),
-        Linter("pyflakes", sorted(paths.TOOLS.rglob("*.py")), lambda files: _said(["pyflakes3", *files])),
-        Linter("mypy", sorted(python), lambda files: _said([*types, *files], MYPYPATH=f"{paths.TOOLS}:{guest}")),
+        Linter("pyflakes", python, lambda files: _said(["pyflakes3", *files])),
+        Linter("mypy", python, lambda files: _said([*types, *files], MYPYPATH=f"{paths.TOOLS}:{paths.TOOLS}/guest")),
         Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), lambda _: "\n".join(kept.stale())),
     ]
 
