@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from rust_writeback.build import kernel
-from rust_writeback.check import conformance, power_cuts
+from rust_writeback.check import conformance, power_cuts, promises
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
 from rust_writeback.check.guest_tests import Counts
 from rust_writeback.errors import Failure
@@ -79,3 +79,7 @@ def test_one_row_from_the_host_has_a_page(
     assert conformance.main(["--only", name, "--core", "rust", "--report", str(tmp_path)]) == status
     said = "broken | 5 of 6; lost" if status else "kept | 6 of 6"
     assert f"| crash safe | `{name}` | {said} |" in (tmp_path / "conformance.md").read_text()
+
+
+def test_the_page_is_not_older_than_the_rows() -> None:
+    assert promises.PAGE.read_text() == promises.current(), "make it anew: tools/enter python3 -m rust_writeback.check.promises"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A linter that finds no file or cannot run is no success; unsafe is used as often as tools/unsafe.toml has it."""
+"""A linter that finds no file or cannot run is no success; unsafe and files are counted as they are listed."""
 
 from pathlib import Path
 
 import pytest
 from rust_writeback import paths
-from rust_writeback.check import lint
+from rust_writeback.check import lines, lint
 from rust_writeback.errors import Failure
 
 TEXT = """\
@@ -41,3 +41,8 @@ def test_what_looks_at_nothing_or_does_not_run_has_failed() -> None:
     assert lint.judge(lint.Linter("breaks", [Path("a")], breaks)) == "the kernel does not build"
     assert lint.judge(lint.Linter("silent", [Path("a")], lambda _: lint._said(["false"]))) == "not clean"
     assert lint.judge(lint.Linter("clean", [Path("a")], lambda _: lint._said(["true"]))) is None
+
+
+def test_all_files_belong_to_a_mechanism() -> None:
+    table, hooks = lines.counted()
+    assert all(sum(row.values()) for row in table.values()) and hooks > 0

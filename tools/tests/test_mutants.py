@@ -120,6 +120,6 @@ def test_each_mutant_applies(mutant: Mutant) -> None:
 
 
 def test_each_row_breaks_c_or_has_a_mutant() -> None:
-    rows = conformance.rows_on(MEASURED)
+    rows = conformance.find_rows(variant=MEASURED)
     covered = {name for mutant in LISTED for name in mutant.rows}
     assert rows and not [row.name for row in rows if not row.breaks_c and row.name not in covered]

@@ -63,7 +63,7 @@ def test_a_cut_needs_a_load(drive: Drive, tmp_path: Path) -> None:
         watch.take(b"load 0 0\n")
 
 
-@pytest.mark.parametrize(("said", "why"), [(b"load 0 0\n", "the load did not start"), (b"load 0 512\n", "warned")])
+@pytest.mark.parametrize(("said", "why"), [(b"load 0 0\n", "no load after"), (b"load 0 512\n", "warned")])
 def test_no_load_and_a_warning_are_failures(
     drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, why: str
 ) -> None:

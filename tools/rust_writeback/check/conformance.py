@@ -83,8 +83,8 @@ POWER_CUTS = Row(
 """A row that no script in the guest can tell of, as it does not live to its end. It wants the kernel that is measured."""
 
 
-def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
-    """The rows, all or those whose name matches a pattern, in the order of the kernels and of the promises."""
+def find_rows(patterns: Sequence[str] = (), variant: Variant | None = None) -> list[Row]:
+    """The rows that match a pattern, for this kernel or for all, in the order of the kernels and of the promises."""
     rows: list[Row] = []
     for promise in PROMISES:
         for script in sorted(ROWS.glob(f"{promise}_*.py")):
@@ -93,13 +93,9 @@ def find_rows(patterns: Sequence[str] = ()) -> list[Row]:
             marked = (f"{mark}=True" in text for mark in ("breaks_c", "stacks", "whole"))
             rows.append(Row(script.stem, promise.replace("_", " "), tried, *marked))
     rows = sorted([*rows, POWER_CUTS], key=lambda row: row.stacks)
+    if variant is not None:
+        rows = [row for row in rows if row.stacks == (variant == STACKS) and (row != POWER_CUTS or variant == MEASURED)]
     return [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
-
-
-def rows_on(variant: Variant, patterns: Sequence[str] = ()) -> list[Row]:
-    """Those for this kernel."""
-    rows = [row for row in find_rows(patterns) if row.stacks == (variant == STACKS)]
-    return [row for row in rows if row != POWER_CUTS or variant == MEASURED]
 
 
 def judge(row: in_turn.Ended) -> Result:
@@ -176,7 +172,7 @@ def count(results: Mapping[str, Results]) -> Counts:
 
 def short(variant: Variant = MEASURED, patterns: Sequence[str] = ()) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
-    rows = [row for row in rows_on(variant, patterns) if row != POWER_CUTS and not row.whole]
+    rows = [row for row in find_rows(patterns, variant) if row != POWER_CUTS and not row.whole]
     return count({"rust": run_rows(rows, "rust", variant=variant)})
 
 
@@ -193,9 +189,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     variants = [sanitizer(options.sanitize)] if options.sanitize else [MEASURED, STACKS]
     report = options.report or paths.BUILD / f"conformance{variants[0].suffix}"
-    chosen = {
-        variant: [row for row in rows_on(variant, options.only) if not (options.short and row.whole)] for variant in variants
-    }
+    chosen = {variant: find_rows(options.only, variant) for variant in variants}
+    if options.short:
+        chosen = {variant: [row for row in rows if not row.whole] for variant, rows in chosen.items()}
     rows = [row for on_one in chosen.values() for row in on_one]
     if not rows:
         raise Failure(f"no row matches {' '.join(options.only)}; see all rows with --list")

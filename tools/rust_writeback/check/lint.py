@@ -22,7 +22,6 @@ from ..run import must
 from . import host_tests, lines
 from .guest_tests import Counts
 
-CLIPPY_OUT = paths.BUILD / "clippy"
 SHELL = re.compile(rb"#!(/bin/sh|/bin/bash|/usr/bin/env bash)\n")
 UNSAFE = paths.TOOLS / "unsafe.toml"
 
@@ -70,15 +69,16 @@ def clippy_kernel(files: list[Path]) -> str:
     steps.need_room(paths.BUILD, 1.0, "clippy's build folder")
     with steps.only_one("kernel"):
         kernel.prepare()
+        out = paths.BUILD / "clippy"
         asked = config.merge(MEASURED.fragments)
         asked |= {"CONFIG_KUNIT": "y", "CONFIG_RUST_WRITEBACK_KUNIT_TEST": "y"}
-        kernel.configured(asked, CLIPPY_OUT, "-clippy")
+        kernel.configured(asked, out, "-clippy")
         # Those of our objects that are crates of their own, which a Makefile names.
         places = overlay.read_allowlist().values()
         objects = arm64.objects([patch.read_text() for patch in wiring.patches()])
         objects = [name for name in objects if f"{name.removesuffix('.o')}.rs" in places]
         for targets in (["prepare"], objects):
-            command = kernel.make("CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *targets, out=CLIPPY_OUT)
+            command = kernel.make("CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *targets, out=out)
             must(command, paths.LOG / "clippy.log", "clippy", kernel.make_environment())
     return ""
 

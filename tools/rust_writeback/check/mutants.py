@@ -72,7 +72,7 @@ class Mutant:
 def read(path: Path = LIST) -> list[Mutant]:
     """The list, checked: all that has to find a mutant exists."""
     mutants = [Mutant(name, **entry) for name, entry in tomllib.loads(path.read_text())["mutants"].items()]
-    known = {row.name for row in conformance.rows_on(MEASURED)}
+    known = {row.name for row in conformance.find_rows(variant=MEASURED)}
     for script in guest_tests.find_scripts([]):
         known |= {f"{script.stem}:{case}" for case in re.findall(r"^def (\w+)", script.read_text(), re.MULTILINE)}
     for mutant in mutants:

@@ -79,8 +79,7 @@ class Watch:
         if self.counted and self.syncs() and self.drive.try_off():
             raise PowerCut
         if now - self._began > PATIENCE:
-            state = f"{self.syncs()} syncs, the counter at {self.counted}, nothing in flight"
-            raise Failure(f"the load did not start within {PATIENCE:.0f} s: {state}")
+            raise Failure(f"no load after {PATIENCE:.0f} s: {self.syncs()} syncs, counter {self.counted}, nothing in flight")
 
     def again(self, failure: emulated.VmFailure) -> None:
         """Forget a QEMU that died, unless the writers may have begun.

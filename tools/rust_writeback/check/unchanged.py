@@ -24,17 +24,6 @@ from .guest_tests import Counts
 OUT = BUILD / "unchanged"
 
 
-def configure() -> None:
-    """The configuration of the virtual machine's kernel, without any Rust."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(DOT_CONFIG, OUT / ".config")
-    script = LINUX / "scripts" / "config"
-    subprocess.run([script, "--file", OUT / ".config", "-d", "RUST"], check=True)
-    must(kernel.make("olddefconfig", out=OUT), LOG / "unchanged.log", "the configuration without Rust", kernel.make_environment())
-    if "CONFIG_RUST_WRITEBACK=y" in (OUT / ".config").read_text():
-        raise Failure("CONFIG_RUST_WRITEBACK cannot be turned off; look at its Kconfig")
-
-
 def code(object_file: Path) -> str:
     """The text sections of an object file and the symbols that they refer to."""
     out = subprocess.run(
@@ -92,7 +81,13 @@ def run() -> Counts:
     names = [str(path.relative_to(series.ORIGINALS)) for path in sorted(series.ORIGINALS.rglob("*.c"))]
     # What has no hook needs no comparison, and may not be configured.
     names = [name for name in names if not name.startswith("rust/") and originals[name] != (LINUX / name).read_text()]
-    configure()
+    # The configuration of the virtual machine's kernel, without any Rust.
+    OUT.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(DOT_CONFIG, OUT / ".config")
+    subprocess.run([LINUX / "scripts" / "config", "--file", OUT / ".config", "-d", "RUST"], check=True)
+    must(kernel.make("olddefconfig", out=OUT), LOG / "unchanged.log", "the configuration without Rust", kernel.make_environment())
+    if "CONFIG_RUST_WRITEBACK=y" in (OUT / ".config").read_text():
+        raise Failure("CONFIG_RUST_WRITEBACK cannot be turned off; look at its Kconfig")
     wanted = [str(Path(name).with_suffix(".o")) for name in names]
     must(kernel.make(*wanted, out=OUT), LOG / "unchanged.log", "the hooked files", kernel.make_environment())
     counts = Counts()
