@@ -26,7 +26,7 @@ ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
         (Ended("x", BREAKS, SPOILT, 1.0), BROKEN),
         (Ended("x", BREAKS, 0, 1.0), NOT_RUN),
         (Ended("x", KEEPS, SPOILT, 1.0), NOT_RUN),
-        (Ended("x", KEEPS, 1, 1.0), NOT_RUN),
+        (Ended("x", BREAKS, 1, 1.0), NOT_RUN),
         (Ended("x", f"{KEEPS}Traceback\n", 0, 1.0), NOT_RUN),
         (Ended("x", '{"kept": true}', 0, 1.0), NOT_RUN),
         (Ended("x", "", 0, 1.0), NOT_RUN),
@@ -59,7 +59,7 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
 
 
 def test_a_row_that_was_not_run_fails_the_command_on_either_core() -> None:
-    for core in conformance.CORES:
+    for core in ("c", "rust"):
         assert conformance.count({core: {"first": Result(NOT_RUN, "")}}).failed == 1
 
 

@@ -33,11 +33,12 @@ def test_what_was_not_flushed_is_old_or_new_by_the_sector(drive: Drive) -> None:
     for sector in range(0, 64, 8):
         drive.write(sector * SECTOR, NEW * 8)
     assert drive.try_off()
-    held, lost = drive.forget(random.Random(1))
+    held, lost = drive.forget(random.Random(2))
     content = drive.read(0, 64 * SECTOR)
     sectors = [content[start : start + SECTOR] for start in range(0, len(content), SECTOR)]
     assert (held, lost) == (64, sectors.count(OLD))
     assert 0 < lost < 64 and sectors.count(NEW) == held - lost
+    assert any(len({*sectors[start : start + 8]}) == 2 for start in range(0, 64, 8)), "no write is torn"
 
 
 def test_of_two_writes_either_may_be_lost(drive: Drive) -> None:
@@ -54,10 +55,13 @@ def test_of_two_writes_either_may_be_lost(drive: Drive) -> None:
 
 def test_a_cut_needs_a_load(drive: Drive, tmp_path: Path) -> None:
     # Acknowledgements, a counter that moves, and a drive with something to lose.
-    watch = power_cuts.Watch(drive, tmp_path, moment=0.0)
-    watch.take(b"load 0 0\nload 3 0\n")
-    (tmp_path / "0" / "1").mkdir(parents=True)
+    watch, other = (power_cuts.Watch(drive, tmp_path, moment=0.0) for _ in range(2))
+    drive.write(0, NEW)
     watch.take(b"load 3 0\n")
+    (tmp_path / "0" / "1").mkdir(parents=True)
+    other.take(b"load 0 0\n")
+    drive.flush()
+    watch.take(b"load 0 0\n")
     drive.write(0, NEW)
     with pytest.raises(power_cuts.PowerCut):
         watch.take(b"load 0 0\n")

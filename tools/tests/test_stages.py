@@ -71,7 +71,6 @@ def test_another_kernel_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, w
     ("words", "said"),
     [
         (["--arch", "riscv"], "give x86 or arm64"),
-        (["--arch", ""], "give x86 or arm64"),
         (["--pages", "64k"], "x86 has one size of pages"),
         (["--arch", "arm64", "--pages", "8k"], "arm64 has PAGES=4k, 16k and 64k"),
         (["--arch", "arm64", "--sanitize", "kasan"], "different kernels"),

@@ -36,8 +36,7 @@ def errors_of(program: Path) -> str:
     rustc = re.sub(r"--out-dir \S+", f"--out-dir {OUT}", saved_command(KERNEL_OUT / SAVED).partition(";")[0])
     words = [word for word in rustc.split() if not word.startswith("--emit=") and not word.endswith("fs/dontcache.rs")]
     words += [f"--crate-name={program.stem}", "--emit=metadata", str(program)]
-    # As the kernel's Makefile has it.
-    environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
+    environment = os.environ | {"RUSTC_BOOTSTRAP": "1"}  # as the kernel's Makefile has it
     done = subprocess.run(["sh", "-c", " ".join(words)], cwd=KERNEL_OUT, env=environment, capture_output=True, text=True)
     codes = sorted({*SEEN.findall(done.stderr)})
     if (done.returncode == 0) == bool(codes):

@@ -25,14 +25,12 @@ from ..steps import write_whole
 from ..tables import show
 from ..vm import emulated, in_turn, machine
 from . import power_cuts
-from .guest_tests import OPTIONS, Counts, options_for
+from .guest_tests import GUEST, OPTIONS, Counts, options_for
 
-GUEST = paths.TOOLS / "guest"
 ROWS = GUEST / "conformance"
+CORES = {"c": "C", "rust": "Rust"}
 SECONDS = 240
 """How long one row may take; it is slow without KVM, and slower with a sanitizer."""
-
-CORES = {"c": "C", "rust": "Rust"}
 
 PROMISES = ("no_oops", "exact_counter", "complete_drop", "no_lost_kick", "only_its_share", "bounded_wait")
 """What the name of a row begins with, which is what it promises."""

@@ -40,10 +40,6 @@ class Platform:
     def out(self) -> Path:
         return paths.BUILD / self.name
 
-    @property
-    def ktap(self) -> Path:
-        return paths.LOG / f"{self.name}.ktap"
-
 
 def _configs(*names: str) -> tuple[Path, ...]:
     return tuple(paths.TOOLS / "config" / f"{name}.config" for name in ("kunit", *names))
@@ -79,7 +75,7 @@ def _emulated(platform: Platform) -> list[str]:
 
 def run(platform: Platform = UML) -> guest_tests.Counts:
     """Build, run every suite, and count what the KTAP says."""
-    environment = kernel.make_environment()
+    environment, ktap = kernel.make_environment(), paths.LOG / f"{platform.name}.ktap"
     with steps.only_one("kernel"):
         kernel.prepare()
         steps.need_room(paths.BUILD, 0.5 if (platform.out / platform.image).exists() else 1.5, "the KUnit kernel")
@@ -87,12 +83,12 @@ def run(platform: Platform = UML) -> guest_tests.Counts:
             log = paths.LOG / f"{platform.name}-build.log"
             must(_kunit(platform, "build"), log, "the KUnit kernel's build", environment, cwd=paths.LINUX)
         command = _emulated(platform) if platform == RT else _kunit(platform, "run", "--raw_output=all", "--timeout=600")
-        status = logged(command, platform.ktap, environment, cwd=paths.LINUX)
-    output = platform.ktap.read_text(errors="replace")
-    counts = guest_tests.parse(f"build/log/{platform.ktap.name}", output, status)
+        status = logged(command, ktap, environment, cwd=paths.LINUX)
+    output = ktap.read_text(errors="replace")
+    counts = guest_tests.parse(f"build/log/{ktap.name}", output, status)
     # lockdep of user-mode Linux warns of itself at boot, and turns itself off.
     if platform == RT and (said := console.warning(RUST_TEST.sub("", output))):
-        counts.fail(f"the KUnit kernel warned: {said}; see build/log/{platform.ktap.name}")
+        counts.fail(f"the KUnit kernel warned: {said}; see build/log/{ktap.name}")
     return counts
 
 

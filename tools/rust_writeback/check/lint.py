@@ -53,9 +53,8 @@ def files_in(*folders: str) -> list[Path]:
 
 def _said(command: Sequence[str | Path], **options: str) -> str:
     """What a command says if it fails."""
-    environment = {**os.environ, **options}
     result = subprocess.run(
-        command, cwd=paths.PROJECT, env=environment, capture_output=True, text=True, errors="replace", check=False
+        command, cwd=paths.PROJECT, env=os.environ | options, capture_output=True, text=True, errors="replace", check=False
     )
     return (result.stdout + result.stderr).rstrip() or "failed" if result.returncode else ""
 

@@ -94,12 +94,7 @@ STAGES: list[Stage] = [
 """Of each kernel that takes minutes to build, there is one: the machine of CI may be slow."""
 
 
-HOST = (
-    "tests of the pure core",
-    "models of the protocols",
-    "orders under the kernel's memory model",
-    "tests of the tools",
-)
+HOST = ("tests of the pure core", "models of the protocols", "orders under the kernel's memory model", "tests of the tools")
 """The tests that need no guest."""
 
 CHECK = ("tests of the pure core", "kernel", "lint", "misuse that must not compile", "KUnit")
