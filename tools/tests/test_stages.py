@@ -59,6 +59,7 @@ def test_another_kernel_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, w
 
         return run
 
+    monkeypatch.setattr(stages, "write_junit", lambda _: None)
     monkeypatch.setattr(kunit, "run", note("kunit"))
     monkeypatch.setattr(kernel, "ensure", note("kernel"))
     monkeypatch.setattr(guest_tests, "run", note("guest"))

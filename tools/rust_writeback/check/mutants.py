@@ -57,6 +57,10 @@ class Mutant:
         """All that has to find it."""
         return self.rows + self.tests
 
+    def matches(self, patterns: Sequence[str]) -> bool:
+        """Does its name match a pattern, or that of a row or test?"""
+        return any(fnmatch.fnmatch(name, pattern) for name in (self.name, *self.finders) for pattern in patterns)
+
     def place(self) -> str:
         """Where its file is in the kernel tree: one of ours, or one of the kernel's."""
         return overlay.read_allowlist().get(self.file, self.file)
@@ -81,15 +85,6 @@ def read(path: Path = LIST) -> list[Mutant]:
             names = " ".join(unknown) or "nothing"
             raise Failure(f"{path.name}: {mutant.name} names {names}; name rows or guest tests (file:case) that exist")
     return mutants
-
-
-def choose(mutants: Sequence[Mutant], patterns: Sequence[str]) -> list[Mutant]:
-    """The mutants with a name that matches a pattern, their own or that of a row or test."""
-    return [
-        mutant
-        for mutant in mutants
-        if any(fnmatch.fnmatch(name, pattern) for name in (mutant.name, *mutant.finders) for pattern in patterns)
-    ]
 
 
 def lay(mutant: Mutant, above: Path = ABOVE, tree: Path = paths.LINUX) -> list[tuple[Path, Path]]:
@@ -156,7 +151,7 @@ def main(arguments: list[str]) -> int:
     parser = Parser(prog="mutants", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants, rows or tests like walk_* only")
     options = parser.parse_args(arguments)
-    mutants = choose(read(), options.only or ["*"])
+    mutants = [mutant for mutant in read() if mutant.matches(options.only or ["*"])]
     if not mutants:
         raise Failure(f"no mutant matches {' '.join(options.only)}; they are in tools/{LIST.name}")
     machine.polite()

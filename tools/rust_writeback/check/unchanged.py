@@ -59,9 +59,7 @@ def compiled(name: str, kind: str, text: str, includes: str = "") -> str:
     first = next(index for index, word in enumerate(words) if word.startswith("-I"))
     words.insert(first, f"{includes} -iquote {LINUX / place.parent}")
     words = [word.replace(str(LINUX / place), str(source)) for word in words]
-    done = subprocess.run(["sh", "-c", " ".join(words)], cwd=OUT, capture_output=True, text=True)
-    if done.returncode:
-        raise Failure(f"{source} does not build: {done.stderr.strip()[-300:]}")
+    must(["sh", "-c", " ".join(words)], LOG / "unchanged.log", f"the build of {source.name}", cwd=OUT)
     return code(object_file)
 
 
