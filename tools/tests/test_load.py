@@ -108,7 +108,7 @@ def test_direct_writes_leave_nothing_in_the_cache(program: Path, disk: Path, tmp
     done = run(program, load, "direct", disk)
     assert outcomes(load, "direct", done)[0].ios == 6 * 8
     cached = pages.cached_pages(map(str, disk.glob("table.*")))
-    assert (cached["files"], cached["cache"]) == (6, 0)
+    assert (len(cached["by_file"]), cached["cache"]) == (6, 0)
 
 
 GOOD_TREE = ["tree", "DIR", "3", "4096", "8192", "4096", "buffered"]

@@ -3,9 +3,8 @@
 
 Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "command", "jobs", "needs", "keep",
-"touched", "sysctls"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device",
-"device", "directory"}. Only the two last know the machine; the virtual machine
-has defaults for them. Instead of a device there may be a "drive", {"megabytes",
+"touched", "sysctls"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device"}.
+The drive is the guest's NVMe. Instead there may be a "drive", {"megabytes",
 "nanoseconds", "depth", "kilobytes"}, which is made in memory.
 On real hardware there is "machine" besides, {"seconds": of one load at most},
 and either a "directory", which exists, on whatever file system, or a "device",
@@ -24,7 +23,7 @@ import sys
 from typing import Any
 
 from . import drive
-from .kernel import DEBUGFS, Refused, available, has_core, read, say
+from .kernel import DEBUGFS, Refused, available, read, say
 from .load import FIO_SECONDS, run_step
 from .nfs import Nfs
 from .place import Disk, Folder, Place
@@ -32,76 +31,50 @@ from .rounds import Rounds
 
 ERRORS = (Refused, KeyError, ValueError, OSError, subprocess.SubprocessError)
 
-
 NFS, SERVED = "nfs", "xfs"
 """A server of NFS, and what it has its files on."""
 
 LARGEST = 1 << 20
 """Bytes that it takes at once, as one with more memory than a guest does."""
 
-NO_CORE = "kernel"
-"""What stands for the core of a kernel that has none of ours."""
-
 
 def active_core() -> str:
-    """The core that runs."""
-    return read(f"{DEBUGFS}/core") if has_core() else NO_CORE
+    """The core that runs, or "kernel" where there is none of ours."""
+    try:
+        return read(f"{DEBUGFS}/core")
+    except OSError:
+        return "kernel"
 
 
-def tell_machine(needs_core: bool, memory: int) -> None:
-    """What there is to know before a load, and how much memory there is for pages that it caches."""
-    if needs_core and not has_core():
-        raise Refused(f"{DEBUGFS} is missing: this kernel has no writeback core to compare")
-    uname = os.uname()
-    say(
-        "guest",
-        core=active_core(),
-        kernel=f"{uname.release} {uname.version}",
-        cmdline=read("/proc/cmdline"),
-        memory=memory,
-        cpus=os.cpu_count(),
-        uptime=float(read("/proc/uptime").split()[0]),
-        dirty_ratio=int(read("/proc/sys/vm/dirty_ratio")),
-        dirty_background_ratio=int(read("/proc/sys/vm/dirty_background_ratio")),
-    )
-
-
-def place_of(plan: dict[str, Any]) -> Place:
+def place_of(plan: dict[str, Any], device: str) -> Place:
     """Where the loads go."""
     served = plan["file_system"] == NFS
     if "machine" in plan:
         folder = Folder(plan["directory"], plan["file_system"]) if "directory" in plan else Disk(plan["device"])
         return Nfs(folder) if served else folder
-    device = plan.get("device") or os.environ["NVME"]
-    directory = plan.get("directory") or "/mnt/bench"
-    if served:
-        return Nfs(Place(device, SERVED, directory), LARGEST)
-    return Place(device, plan["file_system"], directory)
+    return Nfs(Place(device, SERVED), LARGEST) if served else Place(device, plan["file_system"])
 
 
 def run(plan: dict[str, Any]) -> bool:
     """Do what the plan says; was every step done?"""
-    machine = plan.get("machine", {})
+    machine, device = plan.get("machine", {}), os.environ.get("NVME", "")
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if "drive" in plan:
-        plan = {**plan, "device": drive.make(**plan["drive"])}
-        memory = available()
-    tell_machine(needs_core=not machine, memory=memory)
+        device, memory = drive.make(**plan["drive"]), available()
+    uname = os.uname()
+    say("guest", core=active_core(), kernel=f"{uname.release} {uname.version}", memory=memory, cpus=os.cpu_count())
     # Tracing belongs to whoever runs a machine; only a guest's is ours.
     rounds, whole = None if machine else Rounds(), True
-    seconds = machine.get("seconds", FIO_SECONDS)
-    with place_of(plan) as place:
+    with place_of(plan, device) as place:
         for step in plan["steps"]:
             try:
-                run_step(step, place, plan["interval"], rounds, seconds)
+                run_step(step, place, plan["interval"], rounds, machine.get("seconds", FIO_SECONDS))
             except ERRORS as error:
                 whole = False
                 say("refused", scenario=step["scenario"], mode=step["mode"], reason=str(error))
             if not step["keep"]:
                 place.clean()
-    if rounds:
-        rounds.close()
-    say("end", core=active_core(), uptime=float(read("/proc/uptime").split()[0]))
+    say("end", core=active_core())
     return whole
 
 

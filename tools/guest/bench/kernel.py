@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-DEBUGFS = os.environ.get("BENCH_DEBUGFS", "/sys/kernel/debug/rust_writeback")
+DEBUGFS = "/sys/kernel/debug/rust_writeback"
 TRACING = "/sys/kernel/tracing"
 SECTOR = 512
 
@@ -42,22 +42,12 @@ def counter(text: bytes, bdi: bytes) -> tuple[int, int]:
     raise Refused(f"dontcache_dirty has no line for {bdi.decode()}")
 
 
-def has_core() -> bool:
-    """Is there a core of ours, and may we look at it?"""
-    return os.path.isdir(DEBUGFS)
-
-
-def has_counter(bdi: bytes) -> bool:
-    """Is there a counter? A file system with a bdi of its own, which no device's number names, has none."""
-    return has_core() and f"\n{bdi.decode()} " in "\n" + read(f"{DEBUGFS}/dontcache_dirty")
-
-
 def counter_now(bdi: bytes) -> tuple[int, int] | None:
-    """The counter at this moment, where there is one."""
-    if not has_counter(bdi):
+    """The counter at this moment. A file system with a bdi of its own, which no device's number names, has none."""
+    try:
+        return counter(read(f"{DEBUGFS}/dontcache_dirty").encode(), bdi)
+    except (OSError, Refused):
         return None
-    with open(f"{DEBUGFS}/dontcache_dirty", "rb") as file:
-        return counter(file.read(), bdi)
 
 
 def disk_of(number: int) -> bytes:
@@ -82,13 +72,6 @@ def background_pages() -> int:
 def available() -> int:
     """The bytes that programs and clean pages of files can have, as the kernel estimates them."""
     return int(read("/proc/meminfo").partition("MemAvailable:")[2].split()[0]) << 10
-
-
-def pages_migrated() -> int:
-    """Pages that compaction has moved so far: folios that move keep or lose their flags."""
-    with open("/proc/vmstat", "rb") as file:
-        text = file.read()
-    return vmstat(text, b"pgmigrate_success") if b"\npgmigrate_success " in text else 0
 
 
 def stat_of(bdi: bytes) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .durable import Durable
-from .kernel import Refused, available, background_pages, counter_now, pages_migrated, read, say, write
+from .kernel import Refused, available, background_pages, counter_now, read, say, write
 from .pages import cached_pages
 from .place import Place
 from .rounds import Rounds
@@ -117,7 +117,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     place.use(step["mode"])
     with settings(step["sysctls"]), memory_in_use(int(step["touched"] * available())):
         background, before = background_pages(), counter_now(bdi)
-        migrated, usage = pages_migrated(), Usage.now(bdi)
+        usage = Usage.now(bdi)
         sampler = Sampler(bdi, interval, place.server())
         if rounds:
             rounds.begin()
@@ -126,16 +126,13 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
 
         # Our own program keeps the time itself.
         watch: Callable[[int], None] = (lambda process: None) if step["command"] else durable.watch
-        begin = time.monotonic()
-        with place.watched():
-            try:
-                done = execute(command, environment, seconds, watch)
-                if not step["command"]:
-                    durable.end()
-            finally:
-                took = time.monotonic() - begin
-                samples = sampler.stop()
-                flusher = rounds.end() if rounds else None
+        try:
+            done = execute(command, environment, seconds, watch)
+            if not step["command"]:
+                durable.end()
+        finally:
+            samples = sampler.stop()
+            flusher = rounds.end() if rounds else None
         used = Usage.now(bdi).since(usage)
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
         place.sync()
@@ -146,21 +143,16 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         "step",
         scenario=step["scenario"],
         mode=step["mode"],
-        command=done.args,
-        environment=step["environment"],
         status=done.returncode,
         fio=done.stdout,
         sync_began_ms=round(durable.began_ms, 3),
         durable_at_ms=round(durable.at_ms, 3),
         stderr=done.stderr[-2000:],
-        seconds=round(took, 3),
-        sample_seconds=round(sampler.cost, 4),
         server_threads=len(sampler.server),
         samples_began_ms=round(1e3 * sampler.rows[0][0], 3),
         samples=samples,
         dontcache_rounds=flusher,
         background_pages=background,
-        pages_migrated=pages_migrated() - migrated,
         counter_before=before,
         counter_at_end=at_end,
         counter_after=after,

@@ -30,21 +30,17 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 def cached_pages(files: Iterable[str]) -> dict[str, Any]:
     """The pages of all these files together, and those in the cache by the file's name."""
-    total: dict[str, Any] = {"cache": 0, "dirty": 0, "writeback": 0, "files": 0, "by_file": {}}
+    by_file: dict[str, int] = {}
     for path in files:
         descriptor = os.open(path, os.O_RDONLY)
         try:
             whole, found = Range(0, 0), Cachestat()
             if LIBC.syscall(SYS_CACHESTAT, descriptor, ctypes.byref(whole), ctypes.byref(found), 0):
                 raise Refused(f"cachestat failed: {os.strerror(ctypes.get_errno())}")
-            total["cache"] += found.cache
-            total["dirty"] += found.dirty
-            total["writeback"] += found.writeback
-            total["files"] += 1
-            total["by_file"][os.path.basename(path)] = found.cache
+            by_file[os.path.basename(path)] = found.cache
         finally:
             os.close(descriptor)
-    return total
+    return {"cache": sum(by_file.values()), "by_file": by_file}
 
 
 def forget(files: Iterable[str]) -> None:

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
 from typing import Self
 
 from .kernel import Refused, disk_of
@@ -34,13 +32,12 @@ class Place:
     clock = "cpu"
     """Which clock fio takes. Unless it is told, it tries one first, with threads that look like jobs."""
 
-    def __init__(self, device: str, file_system: str, directory: str) -> None:
+    def __init__(self, device: str, file_system: str) -> None:
         self.device = device
         self.file_system = file_system
-        self.directory = directory
+        self.directory = "/mnt/bench"
         self.bare = file_system == BARE
-        number = os.stat(device).st_rdev
-        self.bdi = f"{os.major(number)}:{os.minor(number)}".encode()
+        self.bdi = disk_of(os.stat(device).st_rdev)
         self.descriptor = -1
 
     def __enter__(self) -> Self:
@@ -75,11 +72,6 @@ class Place:
     def behind(self) -> Place:
         """Where the files are that are seen here."""
         return self
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """While a load runs: what it waits for may go away, after which it is let go and refused."""
-        yield
 
     def use(self, mode: str) -> None:
         """Be read and written in this mode, where that is not the load's own affair."""
@@ -156,8 +148,7 @@ class Disk(Machine):
     """A block device that nobody else uses, nor can begin to use, while this lasts."""
 
     def __init__(self, device: str) -> None:
-        super().__init__(device, BARE, "/")
-        self.bdi = disk_of(os.stat(device).st_rdev)
+        super().__init__(device, BARE)
 
     def __enter__(self) -> Disk:
         self.descriptor = os.open(self.device, os.O_RDWR | os.O_EXCL)

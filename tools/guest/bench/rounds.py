@@ -44,8 +44,3 @@ class Rounds:
                     rounds += int(value)
         pages = [int(number) for number in re.findall(r"nr_pages=(\d+) .*reason=dontcache", read(f"{TRACING}/trace"))]
         return {"rounds": rounds, "most_pages": max(pages, default=0)}
-
-    def close(self) -> None:
-        """Leave the machine's tracing as it mostly is."""
-        write(f"{self.EVENT}/enable", "0")
-        write(f"{self.EVENT}/filter", "0")

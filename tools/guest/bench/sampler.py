@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from .kernel import DEBUGFS, Refused, counter, has_counter, stat_of, transferred, vmstat
+from .kernel import DEBUGFS, Refused, counter, counter_now, stat_of, transferred, vmstat
 
 SHARE_OF_TIME = 0.05
 """What part of the time the sampler may take from fio."""
@@ -37,7 +37,7 @@ class Sampler(threading.Thread):
         self.done = threading.Event()
         self.memory = os.open("/proc/vmstat", os.O_RDONLY)
         # A kernel without our core has no counter, and some file systems no device of their own.
-        self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if has_counter(bdi) else None
+        self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if counter_now(bdi) else None
         stat = stat_of(bdi)
         self.device = os.open(stat, os.O_RDONLY) if stat else None
 
