@@ -2,14 +2,10 @@
 """The native machine: its command line, and what is made of how it ended."""
 
 import dataclasses
-import os
-from pathlib import Path
 
 import pytest
 from rust_writeback import paths
-from rust_writeback.build import config
-from rust_writeback.build.variants import NATIVE
-from rust_writeback.vm import console, machine, native
+from rust_writeback.vm import machine, native
 from rust_writeback.errors import Failure
 from rust_writeback.vm.emulated import VmFailure
 
@@ -18,7 +14,6 @@ DONE = machine.Story(kernel="7.3.4", core="rust", status=0)
 
 BUG = "[  1.0] BUG: failure at mm/x.c:7/f()!\n[  1.0] Kernel panic - not syncing: BUG!\n"
 FAULT = "[  1.0] Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x60001000\n"
-NO_ROOM = "[  1.0] Bus error - the host /dev/shm or /tmp mount\n[  1.0] Kernel panic - not syncing: Kernel mode signal 7\n"
 HUNG = "[ 99.0] Kernel panic - not syncing: hung_task: blocked tasks\n"
 
 
@@ -41,8 +36,7 @@ def test_it_has_as_many_cpus_as_it_believes(wanted: int, there: list[int], chose
 
 
 def test_a_run_that_came_through() -> None:
-    native.judge(native.Options(), story(qemu_stderr="[  0.0] Linux version 7.3.4\n"), LOG)
-    native.judge(native.Options(), story(status=3), LOG)
+    native.judge(native.Options(), story(status=3, qemu_stderr="[  0.0] Linux version 7.3.4\n"), LOG)
 
 
 @pytest.mark.parametrize(
@@ -50,15 +44,11 @@ def test_a_run_that_came_through() -> None:
     [
         (story(status=None, returncode=134), BUG, "oops", "failure at mm/x.c:7"),
         (story(status=None, returncode=134), FAULT, "oops", "fault at addr 0x0"),
-        (story(status=None, returncode=134), NO_ROOM, "panic", "signal 7"),
         (story(status=None, returncode=134), HUNG, "hang", "blocked tasks"),
-        (story(), FAULT, "oops", "fault at addr"),
         (story(taint=1 << 7), "", "oops", "tainted"),
         (story(status=None, silent=True), "", "hang", "silent for 120 seconds"),
-        (story(status=None, silent=True, kernel=""), "", "hang", "silent for 60 seconds"),
         (story(status=None, silent=True, late=True), "", "hang", "not done after 3600 seconds"),
         (story(status=None, returncode=1), "no memory\n", "qemu", "status 1 .*: no memory"),
-        (story(status=None, returncode=0), "", "qemu", "without a word"),
     ],
 )
 def test_how_it_ends(end: machine.Story, text: str, kind: str, words: str) -> None:
@@ -72,21 +62,3 @@ def test_how_it_ends(end: machine.Story, text: str, kind: str, words: str) -> No
 def test_the_wrong_core_is_no_result(core: str, words: str) -> None:
     with pytest.raises(Failure, match=words):
         native.judge(native.Options(), story(status=None, core=core, refused=True), LOG)
-
-
-def test_the_fragments_ask_for_both_cores_and_no_checks() -> None:
-    asked = config.merge(NATIVE.fragments)
-    assert asked["CONFIG_RUST_WRITEBACK_AB"] == "y" and asked["CONFIG_HOSTFS"] == "y"
-    assert not any(name.startswith(("CONFIG_PROVE_", "CONFIG_DEBUG_VM", "CONFIG_KUNIT")) for name in asked)
-
-
-def test_of_too_many_consoles_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "LOG", tmp_path)
-    monkeypatch.setattr(console, "LOGS_KEPT", 2)
-    for number in range(4):
-        (tmp_path / f"native-2026010{number}.log").touch()
-    (tmp_path / "vm-20260101.log").touch()
-    fresh = console.new_log("native")
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"native-20260102.log", "native-20260103.log", "vm-20260101.log", fresh.name}
-    assert os.stat(fresh).st_mode & 0o777 == 0o644
