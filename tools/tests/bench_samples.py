@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,6 @@ def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[s
             "jobname": section.name,
             "error": 0,
             "job options": {"direct": direct, "uncached": uncached},
-            "usr_cpu": 1.0,
-            "sys_cpu": 2.0,
             "read": traffic if section.reads else nothing,
             "write": nothing if section.reads else traffic,
             "sync": {"lat_ns": {"N": 0}},
@@ -98,7 +97,6 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
             "kind": "guest",
             "core": core,
             "kernel": "7.3.4 #1",
-            "cmdline": f"rust_writeback.core={core}",
             "memory": 100 << 20,
             "cpus": 2,
         }
@@ -160,67 +158,47 @@ def round_on_hardware(steps: Sequence[results.Step]) -> list[dict[str, Any]]:
 
 
 class Guests:
-    """Boots that are made up: how fast each is, and which of them die."""
+    """Boots that are made up, and which of them die."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.folder = folder
         self.booted: list[tuple[str, str, int]] = []
         self.plans: list[dict[str, Any]] = []
-        self.dies: set[int] = set()
-        """the boots in which the guest dies after its first load"""
-        self.qemu_dies: dict[int, int] = {}
-        """how often QEMU dies in a boot, which is tried anew"""
+        self.dies: dict[int, tuple[str, int]] = {}
+        """for a boot, what dies in it, and how often: QEMU, after which it is tried anew, or the guest"""
         self.interrupted = 0
         """the boot at which somebody presses Ctrl-C"""
-        self.told: Callable[[str, Sequence[results.Step]], list[dict[str, Any]]] = boot
-        image = folder / "bzImage"
-        image.write_text("a kernel")
+        self.end: dict[str, Any] = {}
+        """how a boot ends otherwise than well"""
+        (folder / "bzImage").write_text("a kernel")
         monkeypatch.setattr(emulated, "run", self.run)
         monkeypatch.setattr(jobs, "version", lambda: "fio-3.39")
         monkeypatch.setattr(kernel, "ensure", lambda: None)
         monkeypatch.setattr(paths, "PROJECT", folder)
         monkeypatch.setattr(paths, "BUILD", folder)
-        monkeypatch.setattr(paths, "BZIMAGE", image)
+        monkeypatch.setattr(paths, "BZIMAGE", folder / "bzImage")
         monkeypatch.setattr(plots, "draw", lambda *_: {})
 
-    def run(
-        self,
-        options: emulated.VmOptions,
-        command: list[str],
-        stdout: Callable[[bytes], None],
-        again: Callable[[emulated.VmFailure], None] | None = None,
-    ) -> emulated.VmResult:
+    def run(self, options: Any, command: list[str], stdout: Callable[[bytes], None], again: Any = None) -> emulated.VmResult:
         """In place of vm.run()."""
-        lines = self.lines(options.core, json.loads(command[-1]))
-        count = len(self.booted)
-        deaths = self.qemu_dies.get(count, 0)
-        for number in range(deaths):
-            stdout("".join([*lines[: 2 + number], '{"kind": "st']).encode())
-            failure = emulated.VmFailure("qemu", "QEMU died: Aborted", self.folder / "log", "Aborted")
-            if number + 1 == emulated.TRIES:
-                raise failure
-            assert again
-            again(failure)
-        dead = count in self.dies
-        stdout("".join(lines[:2] if dead else lines).encode())
-        if dead:
-            raise emulated.VmFailure("panic", "the guest panicked", self.folder / "log")
-        log = self.folder / "log"
-        return emulated.VmResult(
-            0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, 5.0, deaths=deaths
-        )
-
-    def lines(self, core: str, plan: dict[str, Any]) -> list[str]:
-        """What the next boot says."""
+        plan, log = json.loads(command[-1]), self.folder / "log"
         place = plan["file_system"]
         if len(self.booted) + 1 == self.interrupted:
             raise KeyboardInterrupt
-        self.booted.append((core, place, len(plan["steps"])))
+        self.booted.append((options.core, place, len(plan["steps"])))
         self.plans.append(plan)
-        planned = [
-            results.Step(LOADS[f"{step['scenario']}/{place}/{step['mode']}"], step["keep"]) for step in plan["steps"]
-        ]
-        return [json.dumps(line) + "\n" for line in self.told(core, planned)]
+        planned = [results.Step(LOADS[f"{step['scenario']}/{place}/{step['mode']}"], step["keep"]) for step in plan["steps"]]
+        lines = [json.dumps(line) + "\n" for line in boot(options.core, planned)]
+        kind, deaths = self.dies.get(len(self.booted), ("", 0))
+        for number in range(deaths):
+            stdout("".join([*lines[:2], '{"kind": "st']).encode())
+            failure = emulated.VmFailure(kind, f"{kind} died", log, "Aborted")
+            if kind != "qemu" or number + 1 == emulated.TRIES:
+                raise failure
+            again(failure)
+        stdout("".join(lines).encode())
+        done = emulated.VmResult(0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, 5.0, deaths=deaths)
+        return replace(done, **self.end)
 
     def cores(self) -> list[str]:
         """The cores in the order in which they were booted."""

@@ -5,12 +5,10 @@ import contextlib
 import errno
 import json
 import os
-import platform
 import shutil
 import signal
 import stat
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,11 +70,10 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_command_can_tidy_up_before_the_folder_goes(entered: Entered, number: signal.Signals) -> None:
+def test_a_command_can_tidy_up_before_the_folder_goes(entered: Entered) -> None:
     process = entered.start("python3", "-c", TIDY)
     wait(lambda: list(entered.target.glob("*/started")))
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=20)
     assert output == "tidied up\n"
     assert entered.left() == ["somebody's"]
@@ -86,10 +83,8 @@ def test_a_command_that_will_not_end_is_killed(entered: Entered) -> None:
     script = "trap '' INT TERM; echo >/share/started; while :; do echo >/share/$(date +%N); done"
     process = entered.start("sh", "-c", script)
     wait(lambda: list(entered.target.glob("*/started")))
-    begin = time.monotonic()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)
-    assert 4 < time.monotonic() - begin < 15
     assert (process.returncode != 0, entered.left()) == (True, ["somebody's"])
 
 
@@ -103,86 +98,72 @@ def plan(folder: Path, *options: str) -> dict[str, Any]:
     return {"steps": [step], "interval": 0.1, "machine": {"seconds": 60}, **where}
 
 
+def drive(todo: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines of the driver; what it has done is gone again."""
+    with Bar("a load", 3) as bar:
+        lines = results.read_lines(hardware.run_driver(todo, bar))
+    assert list(Path(todo["directory"]).iterdir()) == []
+    return lines
+
+
 @pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver of this checkout, on a machine that can run it."""
+def fresh(disk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for the driver of this checkout, on a machine that can run it."""
     monkeypatch.setattr(images, "ensure_program", lambda *_: None)
     if target.io_uring_error():
         pytest.skip("no io_uring here")
-
-
-def test_the_driver_runs_on_a_machine(disk: Path, driver: None) -> None:
     (disk / "fresh").mkdir()
-    with Bar("a load", 3) as bar:
-        status, output, said = hardware.run_driver(plan(disk / "fresh", "size=1m", "startdelay=1"), bar)
-    lines = results.read_lines(output)
-    assert (status, [line["kind"] for line in lines]) == (0, ["guest", "step", "end"]), said
-    assert lines[1]["dontcache_rounds"] is None
-    assert lines[1]["cached_after"]["by_file"] == {"large.data": 256}
-    assert lines[1]["used"]["context_switches"] > 0 and lines[1]["used"]["load_seconds"] > 0
-    assert list(disk.rglob("*")) == [disk / "fresh"]
+    return disk / "fresh"
 
 
-def test_the_driver_says_from_when_on_all_was_durable(disk: Path, driver: None) -> None:
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_the_driver_says_from_when_on_all_was_durable(fresh: Path) -> None:
     """Of two jobs, the second of which begins late; fio itself has more to do afterwards."""
-    (disk / "fresh").mkdir()
-    todo = plan(disk / "fresh", "size=1m", "rate=2m", "[late]", "startdelay=1", "filename=${BENCH_DIRECTORY}/late")
+    todo = plan(fresh, "size=1m", "rate=2m", "[late]", "startdelay=1", "filename=${BENCH_DIRECTORY}/late")
     todo["steps"][0]["text"] += "\nrw=write\nbs=64k\nsize=2m\n"
     todo["steps"][0]["jobs"] = 2
-    with Bar("a load", 3) as bar:
-        _, output, said = hardware.run_driver(todo, bar)
-    (step,) = (line for line in results.read_lines(output) if line["kind"] == "step")
+    guest, step, end = drive(todo)
+    assert (guest["kind"], step["kind"], end["kind"], guest["core"]) == ("guest", "step", "end", end["core"])
     found = json.loads(step["fio"][step["fio"].index("{\n") :])["jobs"]
-    assert len(found) == 2, said
     ended = max(job["job_start"] + job["write"]["runtime"] for job in found)
     assert ended - jobs.CLOCKS_MS <= step["sync_began_ms"] < step["durable_at_ms"] < ended + 5000
-    assert step["cached_after"]["by_file"].keys() == {"large.data", "late"}
+    assert step["cached_after"]["by_file"] == {"large.data": 256, "late": 512}
+    assert step["dontcache_rounds"] is None and step["used"]["context_switches"] > 0
 
 
-def test_the_driver_runs_a_program_of_our_own(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_runs_a_program_of_our_own(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the files that it needs, and the place of its files in its words."""
-    folder = disk / "fresh"
-    folder.mkdir()
-    program = disk / "load"
-    program.write_text(f"#!/bin/sh\necho $*\nstat -c %s $2/reader.0\ntouch {folder}/table.0.0\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(images, "LOAD", program)
-    todo = plan(folder)
+    monkeypatch.setattr(images, "LOAD", fresh.parent / "load")
+    program(images.LOAD, f"echo $*\nstat -c %s $2/reader.0\ntouch {fresh}/table.0.0")
+    todo = plan(fresh)
     todo["steps"][0] |= {"command": ["load", "shape", "${BENCH_DIRECTORY}", "buffered"], "needs": {"reader.0": 3 << 20}}
-    with Bar("a load", 3) as bar:
-        _, output, said = hardware.run_driver(todo, bar)
-    (step,) = (line for line in results.read_lines(output) if line["kind"] == "step")
-    assert step["fio"].splitlines() == [f"shape {folder} buffered", str(3 << 20)], said
+    _, step, _ = drive(todo)
+    assert step["fio"].splitlines() == [f"shape {fresh} buffered", str(3 << 20)]
     assert step["cached_after"]["by_file"].keys() == {"reader.0", "table.0.0"}
-    assert list(folder.iterdir()) == []
 
 
-def test_files_are_laid_out_whatever_fio_says_of_it(disk: Path, driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_laid_out_whatever_fio_says_of_it(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """exitall has fio end by a signal as soon as one job has nothing to do."""
-    folder = disk / "fresh"
-    folder.mkdir()
-    fio = disk / "fio"
-    status = 'status=$?\ncase $1 in --create_only=1) exit 128 ;; esac\nexit $status'
-    fio.write_text(f'#!/bin/sh\n{shutil.which("fio")} "$@"\n{status}\n')
-    fio.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{disk}:{os.environ['PATH']}")
-    for size, kinds in ((1 << 20, ["guest", "step", "end"]), (2 << 20, ["guest", "refused", "end"])):
-        todo = plan(folder, "size=1m", "overwrite=1")
+    status = "status=$?\ncase $1 in --create_only=1) exit 128 ;; esac\nexit $status"
+    program(fresh.parent / "fio", f'{shutil.which("fio")} "$@"\n{status}')
+    monkeypatch.setenv("PATH", f"{fresh.parent}:{os.environ['PATH']}")
+    for size, kind in ((1 << 20, "step"), (2 << 20, "refused")):
+        todo = plan(fresh, "size=1m", "overwrite=1")
         todo["steps"][0]["needs"] = {"large.data": size}
-        with Bar("a load", 3) as bar:
-            _, output, said = hardware.run_driver(todo, bar)
-        assert [line["kind"] for line in results.read_lines(output)] == kinds, said
+        assert [line["kind"] for line in drive(todo)] == ["guest", kind, "end"]
 
 
-def test_an_interrupted_driver_removes_its_files(disk: Path, driver: None) -> None:
-    folder = disk / "fresh"
-    folder.mkdir()
-    command = ["python3", "-B", "-m", "bench", results.to_text(plan(folder, "size=64m", "rate=512k"))]
-    with subprocess.Popen(command, cwd=boots.DRIVER, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        wait(lambda: (folder / "large.data").exists())
+def test_an_interrupted_driver_removes_its_files(fresh: Path) -> None:
+    command = ["python3", "-B", "-m", "bench", results.to_text(plan(fresh, "size=64m", "rate=512k"))]
+    with subprocess.Popen(command, cwd=boots.DRIVER, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        wait(lambda: (fresh / "large.data").exists())
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) != 0
-    assert list(folder.iterdir()) == []
+        assert process.communicate(timeout=20)[1] == b"" and process.returncode == 130
+    assert list(fresh.iterdir()) == []
 
 
 def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,11 +173,8 @@ def test_a_folder_without_dontcache_is_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "pwritev", refuse)
     monkeypatch.setattr(target, "io_uring_error", lambda: 0)
     where = target.Target(tmp_path, "/mnt/here", "tmpfs")
-    of_tmpfs = r"/mnt/here \(tmpfs\) has no DONTCACHE on Linux 7.3.4; name a folder"
-    for release, words in (("7.3.4", of_tmpfs), ("6.1.0", "boot 6.14")):
-        monkeypatch.setattr(platform, "release", lambda release=release: release)
-        with pytest.raises(Failure, match=words):
-            where.check(True)
+    with pytest.raises(Failure, match=r"/mnt/here \(tmpfs\) takes no DONTCACHE on Linux"):
+        where.check(True)
     where.check(False)
     assert list(tmp_path.iterdir()) == []
 
@@ -209,9 +187,6 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> target.Target:
     monkeypatch.setattr(stat, "S_ISBLK", lambda mode: True)
     monkeypatch.setattr(target, "SYS", tmp_path / "sys")
     monkeypatch.setattr(target, "io_uring_error", lambda: 0)
-    folder = tmp_path / "sys" / "0:0"
-    (folder / "holders").mkdir(parents=True)
-    (folder / "ro").write_text("0\n")
     return target.find(True, {"TARGET": str(path)})
 
 
@@ -221,23 +196,15 @@ def test_a_device_is_given_away_in_so_many_words(device: target.Target) -> None:
         target.find(False, {"TARGET": str(device.path)})
 
 
-@pytest.mark.parametrize(
-    ("holder", "words"),
-    [("", "mounted, swapped to, or has a partition that is"), ("sda1/holders/dm-3", "held by dm-3")],
-)
-def test_a_device_in_use_is_refused(
-    device: target.Target, monkeypatch: pytest.MonkeyPatch, holder: str, words: str
-) -> None:
+def test_a_device_in_use_is_refused(device: target.Target, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def busy(path: Path, flags: int) -> int:
         asked.append(flags)
         raise OSError(errno.EBUSY, "busy")
 
-    if holder:
-        (device.sys / holder).mkdir(parents=True)
     monkeypatch.setattr(os, "open", busy)
-    with pytest.raises(Failure, match=words):
+    with pytest.raises(Failure, match="must not be mounted, swapped to, held"):
         device.check(True)
     assert asked[0] & os.O_EXCL
 
@@ -247,7 +214,7 @@ def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.Monkey
     planned = results.plan([LOADS["sequential/xfs/buffered"], LOADS["writers-4/xfs/buffered"]])
     for room, fits in ((1 << 30, True), ((1 << 30) - 1, False)):
         monkeypatch.setattr(target.Target, "room", lambda self, room=room: room)
-        with contextlib.nullcontext() if fits else pytest.raises(Failure, match="1 MB|0 MB are missing; free them"):
+        with contextlib.nullcontext() if fits else pytest.raises(Failure, match="free some, or take a smaller SIZE"):
             where.check_room(planned)
 
 
@@ -263,9 +230,7 @@ def test_sizes_are_multiplied_and_nothing_else() -> None:
         assert thrice.footprint == pytest.approx(3 * (once.footprint - read) + read, rel=0.01)
         assert thrice.written == pytest.approx(3 * once.written, rel=0.01)
         assert thrice.paced_seconds == pytest.approx(3 * once.paced_seconds)
-        assert bool(thrice.program) == bool(once.program)
-    tree = jobs.read(jobs.find("tree"), 3)
-    assert tree.command("buffered")[3] == str(tree.files) == "13860"
+    assert jobs.read(jobs.find("tree"), 3).command("buffered")[3] == "13860"
 
 
 def test_the_file_system_is_the_innermost_mount() -> None:
@@ -280,7 +245,6 @@ class Rounds:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.folder, self.count = folder, 0
-        self.core = "kernel"
         self.planned: list[list[str]] = []
         self.spoil: Callable[[list[dict[str, Any]]], None] = lambda lines: None
         monkeypatch.setenv("TARGET", str(folder))
@@ -292,12 +256,10 @@ class Rounds:
         monkeypatch.setattr(target, "file_system", lambda *_: "xfs")
         monkeypatch.setattr(target.Target, "check", lambda self, dontcache: None)
         monkeypatch.setattr(target.Target, "room", lambda self: 1 << 40)
-        monkeypatch.setattr(target.Target, "rate", lambda self: 1e9)
-        monkeypatch.setattr(target, "REPORT", folder / "report")
         monkeypatch.setattr(hardware, "run_driver", self.run)
         monkeypatch.setattr(plots, "draw", lambda *_: {})
 
-    def run(self, plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
+    def run(self, plan: dict[str, Any], bar: Bar) -> bytes:
         self.count += 1
         self.place = plan["file_system"]
         self.where = plan.get("directory"), plan.get("device")
@@ -307,21 +269,14 @@ class Rounds:
             steps.append(results.Step(load, step["keep"]))
         self.planned.append([f"{step.load.scenario.name}/{step.load.mode}" for step in steps])
         lines = round_on_hardware(steps)
-        lines[0]["core"] = lines[-1]["core"] = self.core
-        for line, step in zip(lines[1:-1], steps, strict=True):
-            if step.load.mode == "dontcache":
-                document = json.loads(line["fio"][line["fio"].index("{") :])
-                document["jobs"][0]["write"]["runtime"] += 1
-                line["sync_began_ms"] += 1
-                line["fio"] = json.dumps(document, indent=1)
         self.spoil(lines)
-        return 0, "".join(json.dumps(line) + "\n" for line in lines).encode(), ""
+        return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
     def bench(self, *arguments: str) -> int:
         return hardware.main(["--size", "2", *arguments])
 
     def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "report" / "results.json").read_text())
+        found: dict[str, Any] = json.loads((self.folder / "bench-target" / "results.json").read_text())
         return found
 
 
@@ -341,31 +296,6 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds) -> None:
     assert figures["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
     whole, handed_over = figures["mb_per_s"]["buffered"], figures["handed_over"]["buffered"]
     assert whole / handed_over == pytest.approx(HANDED_OVER / DURABLE)
-
-
-def test_modes_are_compared_on_a_core_of_ours_too(rounds: Rounds) -> None:
-    """And what another core has measured is not reported as its."""
-    rounds.core = "rust"
-    target.DEBUGFS.mkdir()
-    (target.DEBUGFS / "core").write_text("rust\n")
-    assert rounds.bench("--only", "sequential", "--pairs", "3") == 0
-    assert rounds.document()["setup"]["core"] == "Rust"
-    (group,) = rounds.document()["summary"]
-    assert group["figures"]["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
-    (target.DEBUGFS / "core").write_text("c\n")
-    with pytest.raises(Failure, match="nothing could be measured"):
-        rounds.bench("--only", "sequential", "--pairs", "1")
-
-
-def test_files_to_be_read_and_temporary_ones_are_written_too(
-    rounds: Rounds, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert rounds.bench("--only", "mixed", "--only", "temp-burst/xfs/buffered", "--pairs", "2") == 0
-    mixed, temp = (jobs.read(jobs.find(name), 2) for name in ("mixed", "temp-burst"))
-    assert mixed.at_most_written == 2 * (208 + 2 * 24 << 20)
-    assert temp.at_most_written > 10 * temp.written
-    written = 2 * (mixed.at_most_written + temp.at_most_written)
-    assert f"up to {written / 1e9:.1f} GB written" in capsys.readouterr().err
 
 
 def test_a_device_gets_the_loads_of_devices_and_no_other(
@@ -389,8 +319,7 @@ def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.C
     rounds.bench("--pairs", "1", *(word for name in only for word in ("--only", name)))
     printed = capsys.readouterr().out
     assert "left out: the counter, after a load and while it runs" in printed
-    assert "left out: the load beside a task that uses three quarters of the memory: that is the machine's" in printed
-    assert "left out: the load with other limits of dirty memory: these are the machine's own." in printed
+    assert "left out: the loads that use three quarters of the memory or other dirty limits" in printed
     assert rounds.planned == [["sequential/buffered", "sequential/dontcache", "sequential/direct"]]
 
 
@@ -425,15 +354,10 @@ def test_writes_whose_mode_does_not_show_in_the_cache_are_refused(mode: str, cac
         accept(lines, planned, 1, KERNEL)
 
 
-def test_a_file_that_stays_for_the_next_load_is_alone() -> None:
-    planned = results.plan([LOADS["noisy/xfs/direct"], LOADS["random/xfs/dontcache"]])
-    assert [step.keep for step in planned] == [False, False]
-
-
 def test_an_interrupted_benchmark_goes_on_and_a_finished_one_starts_anew(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
+    def interrupt(plan: dict[str, Any], bar: Bar) -> bytes:
         if rounds.count == 2:
             raise KeyboardInterrupt
         return rounds.run(plan, bar)
@@ -450,10 +374,11 @@ def test_an_interrupted_benchmark_goes_on_and_a_finished_one_starts_anew(
     assert rounds.count == 6
 
 
-def test_a_driver_that_fails_is_no_success(rounds: Rounds, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardware, "run_driver", lambda plan, bar: (-9, b"", "Killed"))
-    with pytest.raises(Failure, match="nothing could be measured"):
-        rounds.bench("--only", "sequential", "--pairs", "1")
+def test_a_driver_that_dies_is_no_success(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(fresh.parent / "python3", "kill -9 $$")
+    monkeypatch.setenv("PATH", f"{fresh.parent}:{os.environ['PATH']}")
+    with pytest.raises(Failure, match="the driver ended with status -9"):
+        drive(plan(fresh))
 
 
 def test_a_dry_run_runs_nothing(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
@@ -463,15 +388,10 @@ def test_a_dry_run_runs_nothing(rounds: Rounds, capsys: pytest.CaptureFixture[st
     assert "sequential/xfs/dontcache: sequential writes of 1 MiB, 2147 MB" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "1.5", "big", ""])
-def test_sizes_that_cannot_be(size: str) -> None:
-    with pytest.raises(Failure, match="is not a factor"):
-        hardware.parse([f"--size={size}"])
-
-
-def test_a_device_is_given_away_by_1_and_nothing_else() -> None:
-    with pytest.raises(Failure, match="DESTRUCTIVE=yes is unknown; give DESTRUCTIVE=1, or omit it"):
-        hardware.parse(["--destructive=yes"])
+def test_what_cannot_be_asked_for_is_told() -> None:
+    for words, told in (("--size=0", "--size"), ("--size=big", "--size"), ("--destructive=yes", "DESTRUCTIVE=yes")):
+        with pytest.raises(Failure, match=told):
+            hardware.parse([words])
 
 
 def test_a_folder_is_not_given_away(tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ def main() -> int:
     except ERRORS as error:
         say("refused", reason=str(error))
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import Failure
+from ..vm.options import amount
 from . import jobs
 from .drives import CLOUD, Drive, FAST, STREAM
 
@@ -107,6 +108,11 @@ class Load:
     def is_steady(self, written: int, threshold: float) -> bool:
         """Has it written enough to report its second half as a steady state, if it is not called a burst?"""
         return "burst" in self.scenario.name or not self.scenario.written or written >= STEADY * threshold
+
+    def seconds(self, rate: float) -> float:
+        """How long it may take, at so many bytes a second if its drive is no slower."""
+        limit = amount(self.drive.bps) if self.drive.bps else rate
+        return max(self.moved / min(rate, limit), self.scenario.paced_seconds)
 
     @property
     def own_mode(self) -> str:

@@ -9,32 +9,30 @@ device that the user gave away.
 import argparse
 import contextlib
 import os
-import platform
 import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .. import steps
+from .. import paths, steps
 from ..errors import Failure, Parser, check_flags
 from ..progress import Bar
 from ..vm import images, machine
 from . import boots, catalogue, contenders, jobs, journal, report, results, summary, table, target
 from .drives import Drive
-from .full import check_pairs, tables_of, tell
+from .full import need_results, positive, tell
 from .target import Target
 
 FACTOR = 4
 """What the sizes of the job files, which are a small guest's, are multiplied by."""
 
-ASSUMED_RATE = 500e6
-"""Bytes a second, where nothing may be touched to know better."""
+RATE = 500e6
+"""Bytes a second that the estimate of the time takes for granted."""
 
 SETTLE_SECONDS = 1.0
 """What a load takes beside what it moves: to begin cold, and fio's start."""
@@ -52,33 +50,12 @@ class Words(report.Words):
     """What a report says of real hardware."""
 
     heading = "DONTCACHE writeback on real hardware"
-    pairs_of = "runs"
-    legend = (
-        report.Words.legend.replace("boot", "round")
-        + " peak dirty is of the whole machine. A/B: as Rust/C, within the rounds."
-    )
+    pairs_of = "rounds"
+    emulated = "A boot is a round of all loads here, and dirty memory is that of the whole machine."
 
-    def __init__(self) -> None:
-        texts = dict(report.CAPTIONS)
-        below = "Left of the line the first has the smaller figure. Grey: no difference shown."
-        texts["ratios"] = (texts["ratios"][0], below)
-        texts["bandwidth"] = (texts["bandwidth"][0], "Bars: geometric mean over the rounds. Points: single rounds.")
-        self.captions = {
-            name: (heading, text.replace("boot", "round").replace(", sampled in the guest", ""))
-            for name, (heading, text) in texts.items()
-        }
-
-    def summary(self, setup: dict[str, Any]) -> str:
-        """Below the heading of the page."""
-        return f"{setup['date']}, {self.obtained(setup)}"
-
-    def obtained(self, setup: dict[str, Any]) -> str:
-        """At the end of the text for a mail."""
-        return (
-            f"{table.many('round', setup['pairs'])} on the machine itself, Linux {setup['kernel']}, {setup['fio']},"
-            f" {setup['host_cpu']}, {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on"
-            f" {setup['drive']}, the sizes of the job files times {setup['size_factor']}."
-        )
+    def machine(self, setup: dict[str, Any]) -> str:
+        """What ran the kernel."""
+        return f"{setup['host_cpu']}, the sizes of the job files times {setup['size_factor']}"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -86,17 +63,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="bench-target", description=__doc__, allow_abbrev=False)
     parser.add_argument("--only", action="append", default=[], help="loads to run, as scenario/place/mode with * and ?")
     parser.add_argument("--place", choices=[catalogue.NFS], help="through an NFS server of this machine, as root")
-    parser.add_argument("--pairs", type=int, default=10, help="rounds (default: %(default)s)")
-    parser.add_argument("--size", default=str(FACTOR), help="times the job files' sizes (default: %(default)s)")
+    parser.add_argument("--pairs", type=positive, default=10, help="rounds (default: %(default)s)")
+    parser.add_argument("--size", type=positive, default=FACTOR, help="times the job files' sizes (default: %(default)s)")
     parser.add_argument("--destructive", nargs="?", const="1", metavar="1", help="write over a block device")
     parser.add_argument("--dry-run", action="store_true", help="say what would run and how long, run nothing")
-    parser.add_argument("--report", type=Path, default=target.REPORT, help="where the report goes")
+    parser.add_argument("--report", type=Path, default=paths.BUILD / "bench-target", help="where the report goes")
     options = parser.parse_args(arguments)
-    check_pairs(options.pairs)
     check_flags(options, "destructive")
-    if not options.size.isdigit() or not int(options.size):
-        raise Failure(f"SIZE={options.size} is not a factor; give 1, 2, ..., which multiplies the job files' sizes", 2)
-    options.size = int(options.size)
     return options
 
 
@@ -105,23 +78,19 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
     # A file system that the catalogue does not know runs the loads that all of them do.
     place = where.place if where.place in catalogue.PLACES else "ext4"
     loads = catalogue.select(place, catalogue.ALL_MODES, catalogue.NAMES, factor)
-    drive = Drive("target")
-    chosen = catalogue.matching([replace(load, place=where.place, drive=drive) for load in loads], only)
+    drive, mem = Drive("target"), f"{os.sysconf('SC_PHYS_PAGES') * results.PAGE / 2**30:.1f}GiB"
+    chosen = catalogue.matching([replace(load, place=where.place, drive=drive, mem=mem) for load in loads], only)
     left_out = ["CPU of workers: the build root has process numbers of its own, in which no kernel thread is seen"]
     if not target.active_core():
         left_out.append("the counter, after a load and while it runs: no core of ours, or only root may look at it")
     if not where.sys.exists():
         left_out.append(f"what the device moved: the files of {where.place} have no device of their own")
-    for name, text in (
-        ("touched", "the load beside a task that uses three quarters of the memory: that is the machine's own"),
-        ("sysctls", "the load with other limits of dirty memory: these are the machine's own"),
-    ):
-        if any(getattr(load.entry, name) for load in chosen):
-            left_out.append(text)
-            chosen = [load for load in chosen if not getattr(load.entry, name)]
-    if not chosen:
+    fit = [load for load in chosen if not load.entry.touched and not load.entry.sysctls]
+    if len(fit) < len(chosen):
+        left_out.append("the loads that use three quarters of the memory or other dirty limits: these are the machine's own")
+    if not fit:
         raise Failure(f"nothing is left to run ({'; '.join(left_out)})", 2)
-    return chosen, left_out
+    return fit, left_out
 
 
 @dataclass
@@ -141,45 +110,24 @@ class Hardware:
     given_up: set[str] = field(default_factory=set)
     """loads that could not be measured once"""
 
-    def shown(self) -> list[results.Measurement]:
-        """The measurements as the tables have them: the modes, which are compared, are the variants."""
-        return [replace(m, variant=m.mode, mode=contenders.KERNEL) for m in self.ordered()]
-
-    def seconds(self, rate: float) -> float:
-        """How long a round may take."""
-        took = (max(load.moved / rate, load.scenario.paced_seconds) for load in self.loads)
-        grace = boots.GRACE_SECONDS if self.where.place == catalogue.NFS else 0
-        return grace + SETTLE_SECONDS * len(self.loads) + sum(took)
-
-    def written(self) -> int:
-        """The bytes that a round writes, files to be read among them."""
-        return sum(load.scenario.at_most_written for load in self.loads)
-
-    def ordered(self) -> list[results.Measurement]:
-        """The measurements in the catalogue's order."""
-        return results.in_order(self.measurements, self.loads, [self.variant])
-
     def run(self, kept: journal.Journal) -> None:
         """Round after round; which mode is first alternates."""
         total = self.pairs * (len(self.loads) + 2)
         with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
             for number in range(1, self.pairs + 1):
                 left = [load for load in self.loads if load.name not in self.given_up]
-                if not left:
-                    break
-                planned = results.plan(catalogue.in_turn(left, number))
-                self._round(boots.Boot(number, self.variant, planned), kept, bar)
+                if left:
+                    planned = results.plan(catalogue.in_turn(left, number))
+                    self._round(boots.Boot(number, self.variant, planned), kept, bar)
 
     def _round(self, one: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
         if kept.has(one):
             bar.advance(len(one.steps) + 2)
         else:
             begin = time.monotonic()
-            status, one.output, said = run_driver(self._plan(one), bar)
-            if status not in (0, 1):
-                self.problems.append(f"round {one.pair}: the driver ended with status {status}: {said}")
-            else:
-                one.facts = {"seconds": round(time.monotonic() - begin, 1), **boots.made()}
+            one.output = run_driver(self._plan(one), bar)
+            one.facts = {"seconds": round(time.monotonic() - begin, 1), **boots.made()}
+            one.facts |= {"accelerator": "real hardware", "qemu_version": "none"}
             kept.save(one)
         lines = results.read_lines(one.output)
         found = results.sift(lines, one.steps, one.pair, one.variant, f"round {one.pair}")
@@ -206,35 +154,12 @@ class Hardware:
             " what else was cached stayed."
         )
         if self.given_up:
-            names = dict.fromkeys(load.name for load in self.loads if load.name in self.given_up)
-            notes.append(f"Given up: {', '.join(names)}. What is over too soon takes a larger SIZE.")
+            notes.append(f"Given up: {', '.join(sorted(self.given_up))}. What is over too soon takes a larger SIZE.")
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
-    def describe(self, fio: str) -> dict[str, Any]:
-        """All that somebody needs who wants to repeat the run."""
-        known = next(boot["guest"] for boot in map(boots.Boot.known, self.rounds) if boot["guest"])
-        facts = [one.facts for one in self.rounds if one.facts]
-        return {
-            "date": boots.now(),
-            "revisions": list(dict.fromkeys(one["revision"] for one in facts)) or [boots.revision()],
-            "pairs": max(one.pair for one in self.rounds),
-            "variants": list(dict.fromkeys(m.variant for m in self.shown())),
-            "kernel": known["kernel"],
-            "core": contenders.title(known["core"]),
-            "fio": fio,
-            "accelerator": "real hardware",
-            "cpus": known["cpus"],
-            "memory": f"{known['memory'] / 2**30:.1f} GiB",
-            "target": self.where.name,
-            "drive": target.drive(self.where),
-            "size_factor": self.factor,
-            "host_cpu": boots.host_cpu(),
-            **boots.describe_loads(self.loads),
-        }
 
-
-def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
-    """Run the driver: its status, its lines, and the last words of its errors.
+def run_driver(plan: dict[str, Any], bar: Bar) -> bytes:
+    """Run the driver: its lines.
 
     It is in a session of its own, so that Ctrl-C reaches it once, through us.
     """
@@ -244,39 +169,35 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> tuple[int, bytes, str]:
     command = [*network, "python3", "-B", "-m", "bench", results.to_text(plan)]
     images.ensure_program(images.LOAD_SOURCE, images.LOAD)
     environment = {**os.environ, "PATH": f"{images.LOAD.parent}:{os.environ['PATH']}"}
-    with tempfile.TemporaryFile() as errors:
-        with subprocess.Popen(
-            command,
-            env=environment,
-            cwd=boots.DRIVER,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
-        ) as process:
-            assert process.stdout
-            try:
-                for line in process.stdout:
-                    output += line
-                    bar.advance()
-            except BaseException:
-                process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(CLEAN_UP_SECONDS)
-                process.kill()
-                raise
-        errors.seek(0)
-        said = errors.read().decode(errors="replace").strip().splitlines()
-    return process.returncode, bytes(output), said[-1] if said else "the driver printed nothing"
+    nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, cwd=boots.DRIVER, stdin=nothing, stdout=pipe, start_new_session=True
+    ) as process:
+        assert process.stdout
+        try:
+            for line in process.stdout:
+                output += line
+                bar.advance()
+        except BaseException:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(CLEAN_UP_SECONDS)
+            process.kill()
+            raise
+    if process.returncode not in (0, 1):
+        raise Failure(f"the driver ended with status {process.returncode}")
+    return bytes(output)
 
 
-def announce(bench: Hardware, rate: float) -> None:
+def announce(bench: Hardware) -> None:
     """What will run, what it writes, and how long it will take."""
-    minutes, written = bench.pairs * bench.seconds(rate) / 60, bench.pairs * bench.written() / 1e9
+    grace = boots.GRACE_SECONDS if bench.where.place == catalogue.NFS else 0
+    seconds = grace + sum(SETTLE_SECONDS + load.seconds(RATE) for load in bench.loads)
+    written = sum(load.scenario.at_most_written for load in bench.loads)
     print(
         f"{table.many('load', len(bench.loads))} on {bench.where.name} ({bench.where.place}):"
-        f" {table.many('round', bench.pairs)}, in all about {minutes:.1f} minutes at {rate / 1e6:.0f} MB/s"
-        f" and up to {written:.1f} GB written",
+        f" {table.many('round', bench.pairs)}, in all about {bench.pairs * seconds / 60:.1f} minutes"
+        f" at {RATE / 1e6:.0f} MB/s and up to {bench.pairs * written / 1e9:.1f} GB written",
         file=sys.stderr,
         flush=True,
     )
@@ -292,22 +213,29 @@ def main(arguments: list[str]) -> int:
     variant = target.active_core() or contenders.KERNEL
     loads, left_out = loads_of(where, options.only, options.size)
     bench = Hardware(where, loads, variant, options.pairs, options.size, left_out)
+    announce(bench)
     if options.dry_run:
-        announce(bench, ASSUMED_RATE)
         for line in (f"{load.name}: {load.scenario.title}, {load.moved / 1e6:.0f} MB" for load in loads):
             print(line)
         return 0
     fio = jobs.version()
     where.check(any(section.uncached(load.mode) for load in loads for section in load.scenario.sections))
     where.check_room(results.plan(loads))
-    announce(bench, where.rate())
-    begin = time.monotonic()
     with steps.only_one("bench-target"):
+        begin = time.monotonic()
         kept = journal.Journal(options.report / "raw", fingerprint(bench))
         bench.run(kept)
-        status = finish(bench, options.report, fio, arguments, begin)
+        need_results(bench.measurements, bench.problems)
+        ordered = results.in_order(bench.measurements, loads, [variant])
+        # The modes, which are compared, are the variants of the tables.
+        shown = [replace(m, variant=m.mode, mode=contenders.KERNEL) for m in ordered]
+        setup = boots.describe(fio, bench.rounds, loads, list(dict.fromkeys(m.variant for m in shown)))
+        setup |= {"target": where.name, "drives": target.drive(where), "size_factor": options.size, "core": contenders.title(variant)}
+        setup["command"] = command(bench, arguments)
+        known = [one.known() for one in bench.rounds]
+        tell(setup, known, shown, summary.beside(ordered), bench.notes(), Words(), options.report, begin)
         kept.close()
-        return status
+        return 1 if bench.problems else 0
 
 
 def command(bench: Hardware, arguments: Sequence[str]) -> str:
@@ -324,21 +252,4 @@ def command(bench: Hardware, arguments: Sequence[str]) -> str:
 def fingerprint(bench: Hardware) -> str:
     """What two rounds must have in common to be of one benchmark."""
     about = repr((bench.where, bench.variant, bench.pairs))
-    return steps.digest(about, " ".join(os.uname()), platform.node(), *map(repr, bench.loads), *journal.driver())
-
-
-def finish(bench: Hardware, folder: Path, fio: str, arguments: Sequence[str], begin: float) -> int:
-    """Tell what there is to tell; partial results are told, but are no success."""
-    for problem in dict.fromkeys(bench.problems):
-        print(f"partial: {problem}", file=sys.stderr)
-    if not bench.measurements:
-        raise Failure("nothing could be measured; the lines above say why")
-    setup = bench.describe(fio)
-    setup["command"] = command(bench, arguments)
-    setup["seconds"] = round(time.monotonic() - begin)
-    known = [one.known() for one in bench.rounds]
-    shown = bench.shown()
-    groups = summary.summarize(shown, summary.FULL)
-    beside = summary.beside(bench.ordered())
-    told = report.Report(setup, known, shown, groups, beside, tables_of(groups, beside), bench.notes(), Words())
-    return tell(told, folder, begin, bench.problems)
+    return steps.digest(about, " ".join(os.uname()), *map(repr, bench.loads), *journal.driver())

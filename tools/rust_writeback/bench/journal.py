@@ -17,10 +17,9 @@ from . import boots
 from .catalogue import Load
 
 
-def fingerprint(machine: boots.Machine, loads: Sequence[Load], compared: Sequence[str], pairs: int) -> str:
+def fingerprint(machine: boots.Machine, loads: Sequence[Load], pairs: int) -> str:
     """What two boots must have in common to be of one benchmark."""
-    about = repr((machine, list(compared), pairs))
-    return steps.digest(about, *map(repr, loads), machine.image, *driver())
+    return steps.digest(repr((machine, pairs)), *map(repr, loads), machine.image, *driver())
 
 
 def driver() -> list[Path]:
@@ -44,23 +43,13 @@ class Journal:
         """All is told: the next benchmark measures anew, whatever it is."""
         (self.folder / "fingerprint").unlink(missing_ok=True)
 
-    def _path(self, boot: boots.Boot) -> Path:
-        return self.folder / f"{boot.name}.jsonl"
-
     def has(self, boot: boots.Boot) -> bool:
-        """Was this boot finished, with these very steps? If so, it has its output and facts now."""
-        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
-            first, _, rest = self._path(boot).read_bytes().partition(b"\n")
-            line = json.loads(first)
-            if line["keys"] == [list(step.key) for step in boot.steps]:
-                boot.output, boot.facts = rest, line["facts"]
-                return True
-        return False
+        """Was this boot finished? If so, it has its output and facts now."""
+        with contextlib.suppress(FileNotFoundError):
+            facts, _, boot.output = (self.folder / f"{boot.name}.jsonl").read_bytes().partition(b"\n")
+            boot.facts = json.loads(facts)
+        return bool(boot.facts)
 
     def save(self, boot: boots.Boot) -> None:
-        """Keep it; a boot that did not come to its end is kept to be looked at only."""
-        line = {"kind": "boot", "keys": [step.key for step in boot.steps], "facts": boot.facts}
-        path = self._path(boot)
-        if not boot.facts:
-            path = path.with_suffix(".partial")
-        steps.write_whole(path, json.dumps(line).encode() + b"\n" + boot.output)
+        """Keep it."""
+        steps.write_whole(self.folder / f"{boot.name}.jsonl", json.dumps(boot.facts).encode() + b"\n" + boot.output)

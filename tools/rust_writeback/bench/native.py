@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loads in user-mode Linux: the same kernel tree at the speed of the real CPU, on a drive in its memory."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -9,17 +8,10 @@ from typing import Any, ClassVar
 from ..build import kernel
 from ..build.variants import NATIVE
 from ..errors import Failure
-from ..vm import images, native
-from ..vm.options import amount
+from ..vm import emulated, images, native
 from . import boots, drives, report, results
 from .catalogue import Load, NFS
 from .drives import Drive
-
-BOOT_SECONDS, STEP_SECONDS = 3.0, 0.4
-"""What a boot, and a step beside its load, takes."""
-
-RATE = 200e6
-"""Bytes a second of a load, about."""
 
 
 class Words(report.Words):
@@ -38,6 +30,9 @@ class Native(boots.Machine):
 
     words: ClassVar[report.Words] = Words()
     report: ClassVar[str] = "native"
+    boot_seconds: ClassVar[float] = 3.0
+    step_seconds: ClassVar[float] = 0.4
+    rate: ClassVar[float] = 200e6
     cpus: int = 1
     interval: float = 0.02
 
@@ -57,20 +52,11 @@ class Native(boots.Machine):
         script = f'cd {boots.DRIVER} && PATH={path} exec python3 -B -m bench "$1"'
         return ["sh", "-c", script, "bench", results.to_text(plan)]
 
-    def boot(self, boot: boots.Boot, stream: boots.Stream) -> dict[str, Any]:
-        """Boot, and run all steps; what is known of it afterwards."""
-        begin = time.monotonic()
-        mem = amount(boot.mem) + self.held(boot.drive)
-        options = native.Options(core=boot.variant, mem=f"{mem >> 20}M", cpus=self.cpus)
+    def boot(self, boot: boots.Boot, stream: boots.Stream) -> emulated.VmResult:
+        """Boot, and run all steps."""
+        options = native.Options(core=boot.variant, mem=self.mem(boot), cpus=self.cpus)
         result = native.run(options, self.command(self.plan(boot)), stdout=stream)
-        boots.check(boot, stream, result.core, result.status, result.stderr, str(result.console))
-        return {
-            "seconds": round(time.monotonic() - begin, 1),
-            "boot_seconds": round(result.boot_seconds, 1),
-            "accelerator": "native (user-mode Linux)",
-            "kernel": result.kernel,
-            "kernel_warned": result.warned,
-        }
+        return replace(result, accel="native (user-mode Linux)")
 
     def ensure(self) -> None:
         """Build what is booted."""
@@ -78,12 +64,3 @@ class Native(boots.Machine):
         images.ensure_program(images.LOAD_SOURCE, images.LOAD)
 
     image = NATIVE.image
-
-    def load_seconds(self, load: Load) -> float:
-        """How long a load may take."""
-        return max(load.moved / RATE, load.scenario.paced_seconds)
-
-    def seconds(self, loads: Sequence[Load]) -> float:
-        """How long the boots of one variant may take."""
-        a_boot = BOOT_SECONDS * len(self.share_out(loads))
-        return a_boot + sum(STEP_SECONDS + self.load_seconds(load) for load in loads)

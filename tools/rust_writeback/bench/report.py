@@ -198,7 +198,6 @@ def measurement(m: Measurement) -> dict[str, Any]:
         "bytes_of_step": m.moved,
         "bytes_written": m.written,
         "samples": m.samples,
-        "jobs": m.outcome.jobs,
     }
 
 

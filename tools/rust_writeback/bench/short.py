@@ -4,7 +4,7 @@
 from .. import paths
 from ..errors import Parser
 from ..vm import machine
-from . import boots, catalogue, contenders, full
+from . import boots, catalogue, full
 
 PAIRS = 3
 """Boots of each core."""
@@ -14,7 +14,6 @@ def main(arguments: list[str]) -> int:
     """Compare, print, write the report."""
     machine.polite()
     Parser(prog="run", description=__doc__).parse_args(arguments)
-    vm = boots.Machine()
-    bench = full.Bench(vm, catalogue.matrix(catalogue.SHORT), contenders.CORES, PAIRS)
+    bench = full.Bench(boots.Machine(), catalogue.matrix(catalogue.SHORT), PAIRS)
     full.announce(bench)
     return full.carry_out(bench, paths.BUILD / "report", "make run")

@@ -7,28 +7,19 @@ root, and removes the fresh folder in the end.
 
 import contextlib
 import ctypes
-import errno
 import os
 import platform
 import re
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .. import paths
 from ..errors import Failure
 from . import catalogue, results
 
 RWF_DONTCACHE = 0x80
-FIRST_RELEASE = (6, 14)
-"""The first Linux that has it."""
-
 SYS_IO_URING_SETUP, PARAMS_BYTES = 425, 120
-
-PROBE = 64 << 20
-"""Bytes that are moved once to guess how long the loads will take."""
 
 SLACK = 256 << 20
 """Bytes that stay free: a file system that is full to the last block is another load."""
@@ -70,8 +61,8 @@ class Target:
     def room(self) -> int:
         """The bytes that there are for loads."""
         if self.bare:
-            with self._open(os.O_RDONLY) as descriptor:
-                return os.lseek(descriptor, 0, os.SEEK_END)
+            with open(self.path, "rb") as file:
+                return file.seek(0, os.SEEK_END)
         free = os.statvfs(self.path)
         return free.f_bavail * free.f_frsize - SLACK
 
@@ -85,87 +76,56 @@ class Target:
         room = self.room()
         if room < needed:
             raise Failure(
-                f"{self.name} has room for {max(room, 0) / 1e6:.0f} MB of files, {needed / 1e6:.0f} MB are needed:"
-                f" {(needed - room) / 1e6:.0f} MB are missing; free them, or take a smaller SIZE"
+                f"{self.name} has room for {max(room, 0) / 1e6:.0f} MB of files, {needed / 1e6:.0f} MB are needed;"
+                " free some, or take a smaller SIZE"
             )
 
     def check(self, dontcache: bool) -> None:
         """Whatever would make the loads fail or measure something else, before the first of them."""
-        check_io_uring()
+        if ring := io_uring_error():
+            raise Failure(
+                f"io_uring, with which loads are run, cannot be used ({os.strerror(ring)}):"
+                " see the sysctl kernel.io_uring_disabled and what contains this shell"
+            )
         if self.bare:
-            self._check_unused()
+            try:
+                # First without writing: to write to what is mounted may be forbidden altogether.
+                for flags in (os.O_RDONLY, os.O_RDWR):
+                    os.close(os.open(self.path, flags | os.O_EXCL))
+            except OSError as error:
+                raise Failure(
+                    f"{self.name} cannot be had ({error.strerror}): it must not be mounted, swapped to, held or read-only,"
+                    " nor any partition of it, and this must be root",
+                    2,
+                ) from None
         if dontcache:
             self._check_dontcache()
-
-    def _check_unused(self) -> None:
-        """A device that is mounted, held, or has a partition that is cannot be had exclusively."""
-        disk = self.sys / ("../ro" if (self.sys / "partition").exists() else "ro")
-        if any(path.read_text().strip() == "1" for path in (self.sys / "ro", disk)):
-            raise Failure(f"{self.name} is read-only; name a device that can be written")
-        try:
-            # First without writing: to write to what is mounted may be forbidden altogether.
-            for flags in (os.O_RDONLY, os.O_RDWR):
-                os.close(os.open(self.path, flags | os.O_EXCL))
-        except OSError as error:
-            if error.errno == errno.EBUSY:
-                holders = sorted({path.name for path in [*self.sys.glob("holders/*"), *self.sys.glob("*/holders/*")]})
-                who = f"held by {', '.join(holders)}" if holders else "mounted, swapped to, or has a partition that is"
-                raise Failure(f"{self.name} is {who}: it is in use; name a device that is not in use", 2) from None
-            raise Failure(
-                f"{self.name} cannot be opened for writing: {error.strerror}; run as root, or name another"
-            ) from None
 
     def _check_dontcache(self) -> None:
         """The kernel and the file system must take RWF_DONTCACHE: fio would tell it of every single load."""
         try:
-            if self.bare:
-                with self._open(os.O_RDONLY) as descriptor:
+            with self._file() as descriptor:
+                if self.bare:
                     os.preadv(descriptor, [bytearray(results.PAGE)], 0, RWF_DONTCACHE)
-            else:
-                with self._probe() as descriptor:
+                else:
                     os.pwritev(descriptor, [bytes(results.PAGE)], 0, RWF_DONTCACHE)
         except OSError as error:
-            if error.errno != errno.EOPNOTSUPP:
-                raise Failure(f"{self.name} cannot be used: {error.strerror}; name another TARGET") from None
-            if release(platform.release()) < FIRST_RELEASE:
-                what = f"Linux {platform.release()} has no DONTCACHE; boot {'.'.join(map(str, FIRST_RELEASE))} or later"
-            else:
-                lacks = f"{self.name} ({self.place}) has no DONTCACHE on Linux {platform.release()}"
-                what = f"{lacks}; name a folder on a file system that has, such as xfs, or boot a later Linux"
-            raise Failure(f"EOPNOTSUPP: {what}") from None
-
-    def rate(self) -> float:
-        """Bytes a second, from moving a few once; a guess, which no result is made of."""
-        chunk = bytearray(1 << 20)
-        begin = time.monotonic()
-        if self.bare:
-            with self._open(os.O_RDONLY) as descriptor:
-                os.posix_fadvise(descriptor, 0, PROBE, os.POSIX_FADV_DONTNEED)
-                done = sum(os.preadv(descriptor, [chunk], start) for start in range(0, PROBE, len(chunk)))
-        else:
-            with self._probe() as descriptor:
-                done = sum(os.pwrite(descriptor, chunk, start) for start in range(0, PROBE, len(chunk)))
-                os.fsync(descriptor)
-        return max(done, 1) / (time.monotonic() - begin)
+            raise Failure(
+                f"{self.name} ({self.place}) takes no DONTCACHE on Linux {platform.release()} ({error.strerror}):"
+                " boot 6.14 or later, and name a file system that has it, such as xfs"
+            ) from None
 
     @contextlib.contextmanager
-    def _open(self, flags: int) -> Iterator[int]:
-        descriptor = os.open(self.path, flags)
+    def _file(self) -> Iterator[int]:
+        """The device, or a file that is gone again before anything else is made."""
+        path = self.path if self.bare else self.path / "probe"
+        descriptor = os.open(path, os.O_RDONLY if self.bare else os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
-
-    @contextlib.contextmanager
-    def _probe(self) -> Iterator[int]:
-        """A file that is gone again before anything else is made."""
-        path = self.path / "probe"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-            path.unlink()
+            if not self.bare:
+                path.unlink()
 
 
 def find(destructive: bool, environment: Mapping[str, str] = os.environ) -> Target:
@@ -203,18 +163,6 @@ def io_uring_error() -> int:
     return 0
 
 
-def check_io_uring() -> None:
-    """All loads are run with it; another engine would be another load."""
-    error = io_uring_error()
-    if error == errno.ENOSYS:
-        raise Failure("this kernel has no io_uring, with which all loads are run; boot one with CONFIG_IO_URING=y")
-    if error:
-        raise Failure(
-            f"io_uring cannot be used here ({os.strerror(error)}): all loads are run with it;"
-            " see the sysctl kernel.io_uring_disabled and what contains this shell"
-        )
-
-
 def served(where: Target) -> Target:
     """The same through an NFS server of this machine, which must be free for it."""
     if where.bare:
@@ -222,10 +170,8 @@ def served(where: Target) -> Target:
     if not may_administer():
         raise Failure("--place nfs starts an NFS server: run as root", 2)
     known = {line.split()[-1] for line in FILE_SYSTEMS.read_text().splitlines()}
-    for name, what in (("nfs4", "client"), ("nfsd", "server")):
-        if name not in known:
-            module = name.rstrip("4")
-            raise Failure(f"this kernel has no NFS {what}; load it with: modprobe {module}, or boot one that has", 2)
+    if not {"nfs4", "nfsd"} <= known:
+        raise Failure("this kernel lacks NFS; load it with: modprobe -a nfs nfsd, or boot one that has it", 2)
     if not os.access(NFSD / "io_cache_write", os.W_OK):
         raise Failure(f"{NFSD} does not say how the server writes; mount debugfs, and boot Linux 6.19 or later", 2)
     if LOCALIO.exists() and LOCALIO.read_text().strip() == "Y":
@@ -247,12 +193,6 @@ def may_administer() -> bool:
     return os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split() == whole
 
 
-def release(text: str) -> tuple[int, int]:
-    """6.18.44-fc -> (6, 18)."""
-    found = re.match(r"(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
 def active_core() -> str:
     """The core that runs: ours, where we may look at it, or else the kernel as it is."""
     with contextlib.suppress(OSError):
@@ -267,7 +207,3 @@ def drive(target: Target) -> str:
         with contextlib.suppress(OSError):
             return path.read_text().strip()
     return folder.name if folder.exists() else "unknown"
-
-
-REPORT = paths.BUILD / "bench-target"
-"""Where the report goes, and the raw lines."""
