@@ -21,6 +21,7 @@ from ..vm import emulated
 from ..vm.options import amount
 from . import report, results
 from .catalogue import Load, NFS
+from .contenders import CORES
 from .drives import Drive
 
 GRACE_SECONDS = 10.0
@@ -55,6 +56,7 @@ class Machine:
     cpus: int = 2
     interval: float = 0.1
     """seconds between samples"""
+    variants: tuple[str, ...] = CORES
 
     def select(self, loads: Sequence[Load], drive: Drive | None) -> list[Load]:
         """The loads that can be run on it, on their own drives or all on this one."""
@@ -89,17 +91,30 @@ class Machine:
             core=boot.variant, smp=self.cpus, mem=self.mem(boot), nvme=nvme, share=DRIVER, flush_us=FLUSH_US
         )
 
-    def boot(self, boot: Boot, stream: Stream) -> emulated.VmResult:
-        """Boot, and run all steps."""
-        return emulated.run(self.options(boot), self.command(self.plan(boot)), stdout=stream, again=stream.restart)
+    def boot(self, boot: Boot, stream: Stream) -> dict[str, Any]:
+        """Boot, and run all steps; what is known of it afterwards."""
+        command = self.command(self.plan(boot))
+        return judged(boot, stream, emulated.run(self.options(boot), command, stdout=stream, again=stream.restart))
+
+    def shown(self, measurements: list[results.Measurement]) -> list[results.Measurement]:
+        """The measurements as the tables have them."""
+        return measurements
+
+    def about(self) -> dict[str, Any]:
+        """What a report tells of the machine besides."""
+        return {}
+
+    def notes(self) -> list[str]:
+        """What else there is to know."""
+        return []
 
     def ensure(self) -> None:
         """Build what is booted."""
         kernel.ensure()
 
     @property
-    def image(self) -> Path:
-        """What is booted."""
+    def image(self) -> Path | str:
+        """What is booted, or a name of it."""
         return paths.BZIMAGE
 
     def share_out(self, loads: Sequence[Load]) -> list[list[Load]]:
@@ -115,7 +130,7 @@ class Machine:
 
 @dataclass
 class Boot:
-    """A boot, or a round on real hardware: what is to run, and what came of it."""
+    """A boot, or what stands for it on real hardware: what is to run, and what came of it."""
 
     pair: int
     variant: str
@@ -172,17 +187,21 @@ class Stream:
 
 
 def run(machine: Machine, boot: Boot, bar: Bar) -> None:
-    """Boot, and run all steps. The guest has the right core, and a driver that said why if it was not content."""
+    """Boot, and run all steps."""
     stream, begin = Stream(bar), time.monotonic()
-    result = machine.boot(boot, stream)
+    facts = machine.boot(boot, stream)
+    boot.output = bytes(stream.data)
+    boot.facts = {"seconds": round(time.monotonic() - begin, 1), **facts, **made()}
+
+
+def judged(boot: Boot, stream: Stream, result: emulated.VmResult) -> dict[str, Any]:
+    """What is known of a guest that had the right core, and a driver that said why if it was not content."""
     if result.core != boot.variant:
         raise Failure(f"the kernel ran the {result.core} core instead of {boot.variant}; the run is not reported")
     if result.status and b'"kind": "refused"' not in stream.data:
         said = result.stderr.decode(errors="replace").strip().splitlines()
         raise Failure(f"the guest's driver ended with status {result.status}: {said[-1] if said else result.console}")
-    boot.output = bytes(stream.data)
-    about = {"accelerator": result.accel, "qemu_version": result.qemu_version, "qemu_deaths": result.deaths}
-    boot.facts = {"seconds": round(time.monotonic() - begin, 1), **about, **made()}
+    return {"accelerator": result.accel, "qemu_version": result.qemu_version, "qemu_deaths": result.deaths}
 
 
 def made() -> dict[str, Any]:
@@ -220,7 +239,7 @@ def host_cpu() -> str:
     return platform.machine()
 
 
-def describe(fio: str, boots: Sequence[Boot], loads: Sequence[Load], variants: Sequence[str]) -> dict[str, Any]:
+def describe(fio: str, boots: Sequence[Boot], loads: Sequence[Load]) -> dict[str, Any]:
     """All that somebody needs who wants to repeat the run."""
     accelerators = {boot.facts["accelerator"] for boot in boots}
     if len(accelerators) > 1:
@@ -231,7 +250,6 @@ def describe(fio: str, boots: Sequence[Boot], loads: Sequence[Load], variants: S
         "date": now(),
         "revisions": list(dict.fromkeys(boot.facts["revision"] for boot in boots)),
         "pairs": max(boot.pair for boot in boots),
-        "variants": list(variants),
         "kernel": guest["kernel"],
         "fio": fio,
         "qemu": boots[0].facts["qemu_version"],

@@ -16,7 +16,6 @@ from ..progress import Bar
 from ..vm import machine
 from ..vm.options import amount
 from . import boots, catalogue, contenders, drives, jobs, journal, native, report, results, summary, table
-from .contenders import CORES
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -64,13 +63,13 @@ class Bench:
     def run(self, kept: journal.Journal) -> None:
         """Pair after pair, of a boot of each core; which one is first, and which mode, alternates."""
         parts = self.vm.share_out(self.loads)
-        total = self.pairs * len(CORES) * (len(self.loads) + 2 * len(parts))
+        total = self.pairs * len(self.vm.variants) * (len(self.loads) + 2 * len(parts))
         with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
             for number in range(1, self.pairs + 1):
                 for together in parts:
                     planned = results.plan(catalogue.in_turn(together, number))
-                    for core in CORES if number % 2 else CORES[::-1]:
-                        self._boot(boots.Boot(number, core, planned), kept, bar)
+                    for variant in self.vm.variants[:: 1 if number % 2 else -1]:
+                        self._boot(boots.Boot(number, variant, planned), kept, bar)
 
     def _boot(self, boot: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
         """One boot, or what is kept of it."""
@@ -88,7 +87,7 @@ class Bench:
         """What is missing, and what else there is to know."""
         measured = {(m.scenario.partition(": ")[0], m.place, m.mode) for m in self.measurements}
         missing = [load.name for load in self.loads if (load.scenario.name, load.place, load.mode) not in measured]
-        notes = [f"Nothing could be measured of {', '.join(missing)}."] if missing else []
+        notes = self.vm.notes() + ([f"Nothing could be measured of {', '.join(missing)}."] if missing else [])
         deaths = sum(boot.facts["qemu_deaths"] for boot in self.done)
         if deaths:
             notes.append(f"QEMU died in {deaths} of {len(self.done) + deaths} boots; they were tried again.")
@@ -106,12 +105,14 @@ def plan(options: argparse.Namespace) -> Bench:
     return Bench(vm, loads, options.pairs)
 
 
-def announce(bench: Bench) -> None:
+def announce(bench: Bench, dry_run: bool = False) -> None:
     """What will run, and how long it will take."""
-    minutes = round(bench.pairs * len(CORES) * bench.vm.seconds(bench.loads) / 60)
-    names = ", ".join(map(contenders.title, CORES))
+    minutes = round(bench.pairs * len(bench.vm.variants) * bench.vm.seconds(bench.loads) / 60)
+    names = ", ".join(map(contenders.title, bench.vm.variants))
     what = f"{table.many('load', len(bench.loads))} on {names}: {table.many('pair', bench.pairs)} of boots"
     print(f"{what}, about {table.many('minute', max(1, minutes))}", file=sys.stderr, flush=True)
+    for load in bench.loads if dry_run else []:
+        print(f"{load.name}, {load.drive}: {load.scenario.title}, {load.moved / 1e6:.0f} MB")
 
 
 def main(arguments: list[str]) -> int:
@@ -119,10 +120,8 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     options = parse(arguments)
     bench = plan(options)
-    announce(bench)
+    announce(bench, options.dry_run)
     if options.dry_run:
-        for load in bench.loads:
-            print(f"{load.name}, {load.drive}: {load.scenario.title}, {load.moved / 1e6:.0f} MB")
         return 0
     command = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
     return carry_out(bench, options.report or paths.BUILD / bench.vm.report, command)
@@ -136,21 +135,28 @@ def carry_out(bench: Bench, folder: Path, command: str) -> int:
     with steps.only_one("bench"):
         kept = journal.Journal(folder / "raw", journal.fingerprint(bench.vm, bench.loads, bench.pairs))
         bench.run(kept)
-        need_results(bench.measurements, bench.problems)
-        measurements = results.in_order(bench.measurements, bench.loads, CORES)
-        setup = boots.describe(fio, bench.done, bench.loads, CORES) | {"command": command}
-        known = [boot.known() for boot in bench.done]
-        tell(setup, known, measurements, summary.beside(measurements), bench.notes(), bench.vm.words, folder, begin)
+        finish(bench, folder, {**boots.describe(fio, bench.done, bench.loads), "command": command}, begin)
         kept.close()
         return 1 if bench.problems else 0
 
 
-def need_results(measurements: Sequence[results.Measurement], problems: Sequence[str]) -> None:
-    """Print what could not be measured; nothing else is an error."""
-    for problem in dict.fromkeys(problems):
+def finish(bench: Bench, folder: Path, setup: dict[str, Any], begin: float) -> None:
+    """Print the report and write it; what could not be measured is told first."""
+    for problem in dict.fromkeys(bench.problems):
         print(f"partial: {problem}", file=sys.stderr)
-    if not measurements:
+    if not bench.measurements:
         raise Failure("nothing could be measured; the lines above say why")
+    ordered = results.in_order(bench.measurements, bench.loads, bench.vm.variants)
+    shown, beside = bench.vm.shown(ordered), summary.beside(ordered)
+    groups = summary.summarize(shown, summary.FULL)
+    setup |= {"variants": list(dict.fromkeys(m.variant for m in shown)), "seconds": round(time.monotonic() - begin)}
+    setup |= bench.vm.about()
+    known = [boot.known() for boot in bench.done]
+    told = report.Report(setup, known, shown, groups, beside, tables_of(groups, beside), bench.notes(), bench.vm.words)
+    report.show(told)
+    report.write(folder, told)
+    place = os.path.relpath(folder / "index.html", paths.PROJECT)
+    print(f"{setup['seconds']} s, {setup['accelerator']}; the report is {place}")
 
 
 def tables_of(groups: Sequence[summary.Group], beside: Sequence[summary.Group]) -> list[table.Table]:
@@ -166,23 +172,3 @@ def tables_of(groups: Sequence[summary.Group], beside: Sequence[summary.Group]) 
 
 def _there(groups: Sequence[summary.Group], metric: summary.Metric) -> bool:
     return any(cell.values for group in groups for cell in group.cells if cell.metric == metric)
-
-
-def tell(
-    setup: dict[str, Any],
-    known: list[dict[str, Any]],
-    shown: list[results.Measurement],
-    beside: list[summary.Group],
-    notes: list[str],
-    words: report.Words,
-    folder: Path,
-    begin: float,
-) -> None:
-    """Print the report and write it."""
-    setup["seconds"] = round(time.monotonic() - begin)
-    groups = summary.summarize(shown, summary.FULL)
-    told = report.Report(setup, known, shown, groups, beside, tables_of(groups, beside), notes, words)
-    report.show(told)
-    report.write(folder, told)
-    place = os.path.relpath(folder / "index.html", paths.PROJECT)
-    print(f"{setup['seconds']} s, {setup['accelerator']}; the report is {place}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """make bench TARGET=...: the same loads on the machine's own kernel and drive, without a guest.
 
-A round runs every load once. The mode that comes first alternates. The kernel has one core, chosen at boot, or
-none of ours, so the benchmark compares the modes. It writes only to a folder that was made for this, or to a
-device that the user gave away.
+The kernel has one core, chosen at boot, or none of ours, so the benchmark compares the modes. In place of a boot
+there is a round, which runs every load once. The mode that comes first alternates. The benchmark writes only to a
+folder that was made for this, or to a device that the user gave away.
 """
 
 import argparse
@@ -13,37 +13,27 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from .. import paths, steps
+from .. import paths
 from ..errors import Failure, Parser, check_flags
-from ..progress import Bar
 from ..vm import images, machine
-from . import boots, catalogue, contenders, jobs, journal, report, results, summary, table, target
+from . import boots, catalogue, contenders, full, report, results, target
 from .drives import Drive
-from .full import need_results, positive, tell
+from .full import positive
 from .target import Target
 
 FACTOR = 4
 """What the sizes of the job files, which are a small guest's, are multiplied by."""
-
-RATE = 500e6
-"""Bytes a second that the estimate of the time takes for granted."""
-
-SETTLE_SECONDS = 1.0
-"""What a load takes beside what it moves: to begin cold, and fio's start."""
 
 SECONDS_OF_A_LOAD = 120
 """What a load may take, multiplied as its size is."""
 
 CLEAN_UP_SECONDS = 4.0
 """What the driver gets after Ctrl-C; tools/enter gives all of us five."""
-
-INTERVAL = 0.1
 
 
 class Words(report.Words):
@@ -56,6 +46,54 @@ class Words(report.Words):
     def machine(self, setup: dict[str, Any]) -> str:
         """What ran the kernel."""
         return f"{setup['host_cpu']}, the sizes of the job files times {setup['size_factor']}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware(boots.Machine):
+    """The machine itself."""
+
+    words: ClassVar[report.Words] = Words()
+    boot_seconds: ClassVar[float] = 0.0
+    step_seconds: ClassVar[float] = 1.0
+    rate: ClassVar[float] = 500e6
+    where: Target
+    factor: int
+    left_out: tuple[str, ...]
+
+    def plan(self, boot: boots.Boot) -> dict[str, Any]:
+        """What the driver is to do."""
+        return {**super().plan(boot), "machine": {"seconds": SECONDS_OF_A_LOAD * self.factor}, **self.where.plan()}
+
+    def boot(self, boot: boots.Boot, stream: boots.Stream) -> dict[str, Any]:
+        """One round."""
+        run_driver(self.plan(boot), stream)
+        return {"accelerator": "real hardware", "qemu_version": "none", "qemu_deaths": 0}
+
+    def ensure(self) -> None:
+        """Build our own program of loads."""
+        images.ensure_program(images.LOAD_SOURCE, images.LOAD)
+
+    @property
+    def image(self) -> str:
+        """What distinguishes the machine and its kernel from others."""
+        return " ".join(os.uname())
+
+    def shown(self, measurements: list[results.Measurement]) -> list[results.Measurement]:
+        """The modes, which are compared, are the variants of the tables."""
+        return [replace(m, variant=m.mode, mode=contenders.KERNEL) for m in measurements]
+
+    def about(self) -> dict[str, Any]:
+        """The target, and what was done with it."""
+        core = contenders.title(self.variants[0])
+        return {"target": self.where.name, "drives": target.drive(self.where), "size_factor": self.factor, "core": core}
+
+    def notes(self) -> list[str]:
+        """What is missing, and how a load began."""
+        return [
+            *(f"left out: {text}." for text in self.left_out),
+            "Files were taken out of the page cache by posix_fadvise(DONTNEED) before each load, and synced one by one:"
+            " what else was cached stayed.",
+        ]
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -93,81 +131,11 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
     return fit, left_out
 
 
-@dataclass
-class Hardware:
-    """A benchmark under way."""
-
-    where: Target
-    loads: list[catalogue.Load]
-    variant: str
-    """the kernel that runs; another one takes a boot"""
-    pairs: int
-    factor: int
-    left_out: list[str] = field(default_factory=list)
-    rounds: list[boots.Boot] = field(default_factory=list)
-    measurements: list[results.Measurement] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    given_up: set[str] = field(default_factory=set)
-    """loads that could not be measured once"""
-
-    def run(self, kept: journal.Journal) -> None:
-        """Round after round; which mode is first alternates."""
-        total = self.pairs * (len(self.loads) + 2)
-        with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
-            for number in range(1, self.pairs + 1):
-                left = [load for load in self.loads if load.name not in self.given_up]
-                if left:
-                    planned = results.plan(catalogue.in_turn(left, number))
-                    self._round(boots.Boot(number, self.variant, planned), kept, bar)
-
-    def _round(self, one: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
-        if kept.has(one):
-            bar.advance(len(one.steps) + 2)
-        else:
-            begin = time.monotonic()
-            one.output = run_driver(self._plan(one), bar)
-            one.facts = {"seconds": round(time.monotonic() - begin, 1), **boots.made()}
-            one.facts |= {"accelerator": "real hardware", "qemu_version": "none"}
-            kept.save(one)
-        lines = results.read_lines(one.output)
-        found = results.sift(lines, one.steps, one.pair, one.variant, f"round {one.pair}")
-        measured = {(m.scenario.partition(": ")[0], m.mode) for m in found.measurements}
-        self.given_up |= {step.load.name for step in one.steps if step.key not in measured}
-        self.rounds.append(one)
-        self.measurements += found.measurements
-        self.problems += found.problems
-
-    def _plan(self, one: boots.Boot) -> dict[str, Any]:
-        """What the driver is to do."""
-        return {
-            "steps": [step.plan() for step in one.steps],
-            "interval": INTERVAL,
-            "machine": {"seconds": SECONDS_OF_A_LOAD * self.factor},
-            **self.where.plan(),
-        }
-
-    def notes(self) -> list[str]:
-        """Why it ended where it did, and what is missing."""
-        notes = [f"left out: {text}." for text in self.left_out]
-        notes.append(
-            "Files were taken out of the page cache by posix_fadvise(DONTNEED) before each load, and synced one by one:"
-            " what else was cached stayed."
-        )
-        if self.given_up:
-            notes.append(f"Given up: {', '.join(sorted(self.given_up))}. What is over too soon takes a larger SIZE.")
-        return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
-
-
-def run_driver(plan: dict[str, Any], bar: Bar) -> bytes:
-    """Run the driver: its lines.
-
-    It is in a session of its own, so that Ctrl-C reaches it once, through us.
-    """
-    output = bytearray()
+def run_driver(plan: dict[str, Any], stream: Callable[[bytes], None]) -> None:
+    """Run the driver. It is in a session of its own, so that Ctrl-C reaches it once, through us."""
     # A server gets a network of its own: it ends with it, however that is, and meets no client from outside.
     network = ["unshare", "--net"] if plan["file_system"] == catalogue.NFS else []
     command = [*network, "python3", "-B", "-m", "bench", results.to_text(plan)]
-    images.ensure_program(images.LOAD_SOURCE, images.LOAD)
     environment = {**os.environ, "PATH": f"{images.LOAD.parent}:{os.environ['PATH']}"}
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(
@@ -176,8 +144,7 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> bytes:
         assert process.stdout
         try:
             for line in process.stdout:
-                output += line
-                bar.advance()
+                stream(line)
         except BaseException:
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -186,21 +153,6 @@ def run_driver(plan: dict[str, Any], bar: Bar) -> bytes:
             raise
     if process.returncode not in (0, 1):
         raise Failure(f"the driver ended with status {process.returncode}")
-    return bytes(output)
-
-
-def announce(bench: Hardware) -> None:
-    """What will run, what it writes, and how long it will take."""
-    grace = boots.GRACE_SECONDS if bench.where.place == catalogue.NFS else 0
-    seconds = grace + sum(SETTLE_SECONDS + load.seconds(RATE) for load in bench.loads)
-    written = sum(load.scenario.at_most_written for load in bench.loads)
-    print(
-        f"{table.many('load', len(bench.loads))} on {bench.where.name} ({bench.where.place}):"
-        f" {table.many('round', bench.pairs)}, in all about {bench.pairs * seconds / 60:.1f} minutes"
-        f" at {RATE / 1e6:.0f} MB/s and up to {bench.pairs * written / 1e9:.1f} GB written",
-        file=sys.stderr,
-        flush=True,
-    )
 
 
 def main(arguments: list[str]) -> int:
@@ -210,46 +162,26 @@ def main(arguments: list[str]) -> int:
     where = target.find(bool(options.destructive))
     if options.place:
         where = target.served(where)
-    variant = target.active_core() or contenders.KERNEL
+    variants = (target.active_core() or contenders.KERNEL,)
     loads, left_out = loads_of(where, options.only, options.size)
-    bench = Hardware(where, loads, variant, options.pairs, options.size, left_out)
-    announce(bench)
+    real = Hardware(where=where, variants=variants, factor=options.size, left_out=tuple(left_out))
+    bench = full.Bench(real, loads, options.pairs)
+    full.announce(bench, options.dry_run)
+    written = options.pairs * sum(load.scenario.at_most_written for load in loads) / 1e9
+    print(f"up to {written:.1f} GB written to {where.name} ({where.place})", file=sys.stderr, flush=True)
     if options.dry_run:
-        for line in (f"{load.name}: {load.scenario.title}, {load.moved / 1e6:.0f} MB" for load in loads):
-            print(line)
         return 0
-    fio = jobs.version()
     where.check(any(section.uncached(load.mode) for load in loads for section in load.scenario.sections))
     where.check_room(results.plan(loads))
-    with steps.only_one("bench-target"):
-        begin = time.monotonic()
-        kept = journal.Journal(options.report / "raw", fingerprint(bench))
-        bench.run(kept)
-        need_results(bench.measurements, bench.problems)
-        ordered = results.in_order(bench.measurements, loads, [variant])
-        # The modes, which are compared, are the variants of the tables.
-        shown = [replace(m, variant=m.mode, mode=contenders.KERNEL) for m in ordered]
-        setup = boots.describe(fio, bench.rounds, loads, list(dict.fromkeys(m.variant for m in shown)))
-        setup |= {"target": where.name, "drives": target.drive(where), "size_factor": options.size, "core": contenders.title(variant)}
-        setup["command"] = command(bench, arguments)
-        known = [one.known() for one in bench.rounds]
-        tell(setup, known, shown, summary.beside(ordered), bench.notes(), Words(), options.report, begin)
-        kept.close()
-        return 1 if bench.problems else 0
+    return full.carry_out(bench, options.report, command(options, where, arguments))
 
 
-def command(bench: Hardware, arguments: Sequence[str]) -> str:
+def command(options: argparse.Namespace, where: Target, arguments: Sequence[str]) -> str:
     """What somebody types who wants the same."""
     parser = Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--size")
     parser.add_argument("--destructive", nargs="?")
     _, rest = parser.parse_known_args(arguments)
-    given = {"TARGET": bench.where.name, "SIZE": str(bench.factor), "DESTRUCTIVE": "1" if bench.where.bare else ""}
+    given = {"TARGET": where.name, "SIZE": str(options.size), "DESTRUCTIVE": "1" if where.bare else ""}
     given["ARGS"] = shlex.join(rest)
     return " ".join(["make bench", *(f"{name}={shlex.quote(value)}" for name, value in given.items() if value)])
-
-
-def fingerprint(bench: Hardware) -> str:
-    """What two rounds must have in common to be of one benchmark."""
-    about = repr((bench.where, bench.variant, bench.pairs))
-    return steps.digest(about, " ".join(os.uname()), *map(repr, bench.loads), *journal.driver())

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ..build import kernel
 from ..build.variants import NATIVE
 from ..errors import Failure
-from ..vm import emulated, images, native
+from ..vm import images, native
 from . import boots, drives, report, results
 from .catalogue import Load, NFS
 from .drives import Drive
@@ -52,11 +52,11 @@ class Native(boots.Machine):
         script = f'cd {boots.DRIVER} && PATH={path} exec python3 -B -m bench "$1"'
         return ["sh", "-c", script, "bench", results.to_text(plan)]
 
-    def boot(self, boot: boots.Boot, stream: boots.Stream) -> emulated.VmResult:
-        """Boot, and run all steps."""
+    def boot(self, boot: boots.Boot, stream: boots.Stream) -> dict[str, Any]:
+        """Boot, and run all steps; what is known of it afterwards."""
         options = native.Options(core=boot.variant, mem=self.mem(boot), cpus=self.cpus)
         result = native.run(options, self.command(self.plan(boot)), stdout=stream)
-        return replace(result, accel="native (user-mode Linux)")
+        return boots.judged(boot, stream, replace(result, accel="native (user-mode Linux)"))
 
     def ensure(self) -> None:
         """Build what is booted."""

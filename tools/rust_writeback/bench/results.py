@@ -184,9 +184,9 @@ def read_lines(output: bytes) -> list[Line]:
     return lines
 
 
-def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: str, where: str = "") -> Found:
+def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: str) -> Found:
     """Turn what was finished and can be proven into measurements, and name the rest."""
-    where = where or f"boot of the {variant} core, pair {pair}"
+    where = f"boot of the {variant} core, pair {pair}"
     found = Found()
 
     def refuse(what: str) -> Failure:
