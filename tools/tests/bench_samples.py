@@ -108,7 +108,7 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
         peak = 700 if uncached and writes else 0
         dirty = 0 if mode == "direct" else 1000
         cached = 0 if uncached or mode == "direct" else 50000
-        used = {"context_switches": 900, "load_seconds": 0.6, "worker_seconds": 0.4, "device_read": 0}
+        used = {"context_switches": 900, "worker_seconds": 0.4, "device_read": 0}
         used |= {"device_flushes": 3, "device_written": scenario.written, "device_writes": scenario.written >> 18}
         pages = dict.fromkeys((name for section in scenario.sections for name in files_of(section)), 0)
         pages[next(iter(pages))] = cached // 10

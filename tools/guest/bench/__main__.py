@@ -50,7 +50,7 @@ def place_of(plan: dict[str, Any], device: str) -> Place:
     """Where the loads go."""
     served = plan["file_system"] == NFS
     if "machine" in plan:
-        folder = Folder(plan["directory"], plan["file_system"]) if "directory" in plan else Disk(plan["device"])
+        folder = Folder(plan["directory"]) if "directory" in plan else Disk(plan["device"], plan["file_system"])
         return Nfs(folder) if served else folder
     return Nfs(Place(device, SERVED), LARGEST) if served else Place(device, plan["file_system"])
 

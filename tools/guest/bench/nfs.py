@@ -27,7 +27,6 @@ class Nfs(Place):
     def __init__(self, behind: Place, largest: int = 0) -> None:
         self.within = behind
         self.largest = largest
-        self.file_system = "nfs"
         self.bare = False
         self.device, self.bdi, self.clock = behind.device, behind.bdi, behind.clock
         self.stack = contextlib.ExitStack()

@@ -32,24 +32,22 @@ class Place:
     clock = "cpu"
     """Which clock fio takes. Unless it is told, it tries one first, with threads that look like jobs."""
 
+    flags = os.O_RDONLY
+    """How a bare device is held."""
+
     def __init__(self, device: str, file_system: str) -> None:
-        self.device = device
-        self.file_system = file_system
-        self.directory = "/mnt/bench"
+        self.device, self.file_system, self.directory = device, file_system, "/mnt/bench"
         self.bare = file_system == BARE
         self.bdi = disk_of(os.stat(device).st_rdev)
-        self.descriptor = -1
 
     def __enter__(self) -> Self:
         if self.bare:
             # Whoever closes a device last takes its pages out of the cache: let that not be fio.
-            self.descriptor = os.open(self.device, os.O_RDONLY)
+            self.descriptor = os.open(self.device, self.flags)
             return self
         os.makedirs(self.directory, exist_ok=True)
-        for command in (
-            [*MKFS[self.file_system], self.device],
-            ["mount", "-t", self.file_system, self.device, self.directory],
-        ):
+        mount = ["mount", "-t", self.file_system, self.device, self.directory]
+        for command in ([*MKFS[self.file_system], self.device], mount):
             result = subprocess.run(command, capture_output=True, text=True)
             if result.returncode:
                 raise Refused(f"{' '.join(command)}: {' '.join(result.stderr.split())[-300:]}")
@@ -130,14 +128,11 @@ class Machine(Place):
 class Folder(Machine):
     """A folder that was made for this; whoever made it removes it."""
 
-    def __init__(self, directory: str, file_system: str) -> None:
-        self.device = ""
-        self.file_system = file_system
-        self.directory = directory
-        self.bare = False
+    def __init__(self, directory: str) -> None:
+        self.device, self.directory, self.bare = "", directory, False
         self.bdi = disk_of(os.stat(directory).st_dev)
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -147,9 +142,4 @@ class Folder(Machine):
 class Disk(Machine):
     """A block device that nobody else uses, nor can begin to use, while this lasts."""
 
-    def __init__(self, device: str) -> None:
-        super().__init__(device, BARE)
-
-    def __enter__(self) -> Disk:
-        self.descriptor = os.open(self.device, os.O_RDWR | os.O_EXCL)
-        return self
+    flags = os.O_RDWR | os.O_EXCL

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import time
 from dataclasses import dataclass
 
@@ -48,8 +47,6 @@ class Usage:
     """The machine at one moment. What cannot be seen of it is empty."""
 
     switches: int
-    load: int
-    """microseconds of CPU time of all our children that have ended, with all their threads: of fio"""
     workers: dict[int, int]
     device: dict[str, int]
 
@@ -62,16 +59,13 @@ class Usage:
         if path := stat_of(bdi):
             with open(path, "rb") as file:
                 device = transferred(file.read())
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        load = round(1e6 * (children.ru_utime + children.ru_stime))
-        return cls(switches, load, of_workers(), device)
+        return cls(switches, of_workers(), device)
 
     def since(self, before: Usage) -> dict[str, float]:
         """The difference; a worker that was not there before began at nothing."""
         spent = sum(spent - before.workers.get(process, 0) for process, spent in self.workers.items())
         return {
             "context_switches": self.switches - before.switches,
-            "load_seconds": (self.load - before.load) / 1e6,
             **({"worker_seconds": max(0, spent) / 1e6} if self.workers else {}),
             **{f"device_{name}": value - before.device[name] for name, value in self.device.items()},
         }

@@ -54,15 +54,12 @@ def parse(text: str) -> Drive:
     """A profile's name, or limits of an emulated NVMe: bps=1G,iops=600."""
     if text in PROFILES:
         return PROFILES[text]
-    limits: dict[str, str] = {}
+    limits = dict(part.partition("=")[::2] for part in text.split(","))
     try:
-        for part in text.split(","):
-            name, _, value = part.partition("=")
-            if name not in ("bps", "iops") or name in limits:
-                raise ValueError
+        if not limits.keys() <= {"bps", "iops"}:
+            raise ValueError
+        for value in limits.values():
             amount(value)
-            limits[name] = value.upper()
     except ValueError:
-        known = ", ".join(PROFILES)
-        raise Failure(f"--drive {text}: {part!r} is unknown; give {known}, or limits like bps=1G,iops=600", 2) from None
+        raise Failure(f"--drive {text} is unknown; give {', '.join(PROFILES)}, or limits like bps=1G,iops=600", 2) from None
     return Drive(text, bps=limits.get("bps"), iops=limits.get("iops"))
