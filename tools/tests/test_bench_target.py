@@ -11,13 +11,13 @@ import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench_samples import DURABLE, HANDED_OVER, LOADS, accept, round_on_hardware
-from rust_writeback import paths
+from bench_samples import DURABLE, HANDED_OVER, LOADS, Guests, accept, round_on_hardware
 from rust_writeback.vm import images
-from rust_writeback.bench import boots, catalogue, hardware, jobs, plots, results, target
+from rust_writeback.bench import boots, catalogue, hardware, jobs, results, target
 from rust_writeback.errors import Failure
 from test_path_enter import Machine, wait
 
@@ -209,12 +209,11 @@ def test_a_device_in_use_is_refused(device: target.Target, monkeypatch: pytest.M
 
 
 def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    where = target.Target(tmp_path, "/mnt/here", "xfs")
-    planned = results.plan([LOADS["sequential/xfs/buffered"], LOADS["writers-4/xfs/buffered"]])
-    for room, fits in ((1 << 30, True), ((1 << 30) - 1, False)):
-        monkeypatch.setattr(target.Target, "room", lambda self, room=room: room)
+    where, loads = target.Target(tmp_path, "/mnt/here", "xfs"), [LOADS["sequential/xfs/buffered"]]
+    for free, fits in (((1 << 30) + target.SLACK, True), (1 << 30, False)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: SimpleNamespace(free=free))
         with contextlib.nullcontext() if fits else pytest.raises(Failure, match="free some, or take a smaller SIZE"):
-            where.check_room(planned)
+            where.check_room(loads)
 
 
 def test_sizes_are_multiplied_and_nothing_else() -> None:
@@ -239,37 +238,27 @@ def test_the_file_system_is_the_innermost_mount() -> None:
     assert target.file_system(Path("/mnt/other"), info) == "ext4"
 
 
-class Rounds:
-    """Rounds on a machine that is made up: what each says, and how it may go wrong."""
+class Rounds(Guests):
+    """Rounds on a machine that is made up, and what is wrong with their lines."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.folder, self.count, self.interrupted = folder, 0, 0
-        self.planned: list[list[str]] = []
+        super().__init__(monkeypatch, folder)
         self.spoil: Callable[[list[dict[str, Any]]], None] = lambda lines: None
         monkeypatch.setenv("TARGET", str(folder))
         monkeypatch.setenv("TARGET_NAME", "/mnt/here")
-        monkeypatch.setattr(paths, "PROJECT", folder)
-        monkeypatch.setattr(paths, "BUILD", folder)
-        monkeypatch.setattr(jobs, "version", lambda: "fio-3.39")
         monkeypatch.setattr(target, "DEBUGFS", folder / "no-core")
         monkeypatch.setattr(target, "file_system", lambda *_: "xfs")
         monkeypatch.setattr(target.Target, "check", lambda self, dontcache: None)
-        monkeypatch.setattr(target.Target, "room", lambda self: 1 << 40)
-        monkeypatch.setattr(hardware, "run_driver", self.run)
+        monkeypatch.setattr(target.Target, "check_room", lambda self, loads: None)
+        monkeypatch.setattr(hardware, "run_driver", self.run_driver)
         monkeypatch.setattr(images, "ensure_program", lambda *_: None)
-        monkeypatch.setattr(plots, "draw", lambda *_: {})
 
-    def run(self, plan: dict[str, Any], stream: Callable[[bytes], None]) -> None:
-        if self.count + 1 == self.interrupted:
-            raise KeyboardInterrupt
-        self.count += 1
-        self.place = plan["file_system"]
-        self.where = plan.get("directory"), plan.get("device")
+    def run_driver(self, plan: dict[str, Any], stream: Callable[[bytes], None]) -> None:
+        self.plans.append(plan)
         steps = []
         for step in plan["steps"]:
-            (load,) = catalogue.select(self.place, [step["mode"]], [step["scenario"]], factor=2)
+            (load,) = catalogue.select(plan["file_system"], [step["mode"]], [step["scenario"]], factor=2)
             steps.append(results.Step(load, step["keep"]))
-        self.planned.append([f"{step.load.scenario.name}/{step.load.mode}" for step in steps])
         lines = round_on_hardware(steps)
         self.spoil(lines)
         stream("".join(json.dumps(line) + "\n" for line in lines).encode())
@@ -277,27 +266,26 @@ class Rounds:
     def bench(self, *arguments: str) -> int:
         return hardware.main(["--size", "2", *arguments])
 
-    def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "bench-target" / "results.json").read_text())
-        return found
-
 
 @pytest.fixture
 def rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rounds:
     return Rounds(monkeypatch, tmp_path)
 
 
-def test_modes_are_compared_on_one_kernel(rounds: Rounds) -> None:
-    assert rounds.bench("--only", "sequential", "--only", "mixed", "--pairs", "3") == 0
-    assert rounds.count == 3
-    document = rounds.document()
-    command = "make bench TARGET=/mnt/here SIZE=2 ARGS='--only sequential --only mixed --pairs 3'"
-    assert document["setup"]["command"] == command
+def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+    only = "--only sequential --only mixed --only memory --only capped --pairs 3"
+    assert rounds.bench(*only.split()) == 0
+    document = rounds.document("bench-target")
+    assert document["setup"]["command"] == f"make bench TARGET=/mnt/here SIZE=2 ARGS='{only}'"
     assert document["setup"]["variants"] == ["buffered", "dontcache", "direct"]
     figures = next(group["figures"] for group in document["summary"] if group["scenario"] == "sequential")
     assert figures["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
     whole, handed_over = figures["mb_per_s"]["buffered"], figures["handed_over"]["buffered"]
     assert whole / handed_over == pytest.approx(HANDED_OVER / DURABLE)
+    # What is not there is left out, and said.
+    assert {step["scenario"] for plan in rounds.plans for step in plan["steps"]} == {"sequential", "mixed"}
+    told = "left out: the loads that use three quarters of the memory or other dirty limits"
+    assert told in capsys.readouterr().out
 
 
 def test_a_device_gets_the_loads_of_devices_and_no_other(
@@ -306,35 +294,23 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
     monkeypatch.setenv("TARGET", str(device.path))
     with pytest.raises(Failure, match="DESTRUCTIVE=1"):
         rounds.bench()
-    assert rounds.count == 0
-    assert rounds.bench("--destructive", "--pairs", "1") == 0
-    assert (rounds.where, rounds.place) == ((None, str(device.path)), "device")
-    found = {(m["scenario"], m["mode"]) for m in rounds.document()["measurements"]}
-    assert {scenario for scenario, _ in found} == {"device-read", "depth-1"}
-    assert rounds.document()["setup"]["command"] == (
-        "make bench TARGET=/mnt/here SIZE=2 DESTRUCTIVE=1 ARGS='--pairs 1'"
-    )
-
-
-def test_what_is_not_there_is_left_out_and_said(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
-    only = ("sequential/xfs/*", "memory", "capped")
-    rounds.bench("--pairs", "1", *(word for name in only for word in ("--only", name)))
-    printed = capsys.readouterr().out
-    assert "left out: the counter, after a load and while it runs" in printed
-    assert "left out: the loads that use three quarters of the memory or other dirty limits" in printed
-    assert rounds.planned == [["sequential/buffered", "sequential/dontcache", "sequential/direct"]]
+    assert not rounds.plans and rounds.bench("--destructive", "--pairs", "1") == 0
+    (plan,) = rounds.plans
+    assert (plan.get("directory"), plan["device"], plan["file_system"]) == (None, str(device.path), "device")
+    assert {step["scenario"] for step in plan["steps"]} == {"device-read", "depth-1"}
+    command = "make bench TARGET=/mnt/here SIZE=2 DESTRUCTIVE=1 ARGS='--pairs 1'"
+    assert rounds.document("bench-target")["setup"]["command"] == command
 
 
 def test_what_cannot_be_measured_is_partial(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was written with DONTCACHE is in the cache all the same, once."""
+
     def once(lines: list[dict[str, Any]]) -> None:
-        """What was written with DONTCACHE is in the cache all the same."""
-        if rounds.count == 1:
+        if len(rounds.plans) == 1:
             lines[2]["cached_after"]["by_file"] = {"large.data": (2 << 30) // results.PAGE}
 
     rounds.spoil = once
     assert rounds.bench("--only", "sequential", "--pairs", "3") == 1
-    there = ["sequential/buffered", "sequential/dontcache", "sequential/direct"]
-    assert rounds.planned == [there, there[::-1], there]
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("partial: ")]
     assert ["nothing proves DONTCACHE" in line for line in told] == [True]
 
@@ -353,21 +329,6 @@ def test_writes_whose_mode_does_not_show_in_the_cache_are_refused(mode: str, cac
         accept(lines, planned, 1, KERNEL)
 
 
-def test_an_interrupted_benchmark_goes_on_and_a_finished_one_starts_anew(
-    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rounds.interrupted = 3
-    monkeypatch.setattr(boots, "revision", lambda: "aaaa")
-    with pytest.raises(KeyboardInterrupt):
-        rounds.bench("--only", "sequential", "--pairs", "3")
-    rounds.interrupted = 0
-    monkeypatch.setattr(boots, "revision", lambda: "bbbb")
-    rounds.bench("--only", "sequential", "--pairs", "3")
-    assert (rounds.count, rounds.document()["setup"]["revisions"]) == (3, ["aaaa", "bbbb"])
-    rounds.bench("--only", "sequential", "--pairs", "3")
-    assert rounds.count == 6
-
-
 def test_a_driver_that_dies_is_no_success(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(fresh.parent / "python3", "kill -9 $$")
     monkeypatch.setenv("PATH", f"{fresh.parent}:{os.environ['PATH']}")
@@ -378,7 +339,7 @@ def test_a_driver_that_dies_is_no_success(fresh: Path, monkeypatch: pytest.Monke
 def test_a_dry_run_runs_nothing(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(rounds.folder.rglob("*"))
     assert rounds.bench("--dry-run", "--only", "sequential") == 0
-    assert (rounds.count, sorted(rounds.folder.rglob("*"))) == (0, before)
+    assert not rounds.plans and sorted(rounds.folder.rglob("*")) == before
     assert "sequential/xfs/dontcache, target: sequential writes of 1 MiB, 2147 MB" in capsys.readouterr().out
 
 

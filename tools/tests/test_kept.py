@@ -4,7 +4,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rust_writeback import paths
@@ -15,44 +14,6 @@ from test_report import comparison, made
 
 NAMES = ("README.md", "tools/overlay.toml", "tools/results")
 FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block")
-
-
-SETUP = {"command": "make it", "date": "2026-01-01", "revision": "0123456789ab", "code": "0"}
-SETUP |= {"kernel": "7.3", "accelerator": "tcg"}
-
-LOAD: dict[str, Any] = {
-    "parts": [
-        {
-            "heading": "A drive",
-            "setup": {**SETUP, "host": "a CPU"},
-            "obtained": "10 pairs.",
-            "tables": {"What": ["| load | MB/s |", "| --- | ---: |", "| one | 1 |"]},
-            "verdicts": ["Nothing stands out."],
-            "loads": [
-                {
-                    "load": "logs",
-                    "machine": "a drive",
-                    "c": {"dontcache": [0.5, 0.4, 0.6], "p99.9": [2.0, 0.5, 8.0]},
-                    "rust": {"dontcache": [1.0, 0.9, 1.1], "direct": [0.2, 0.15, 0.25], "p99.9": [4.0, 2.0, 8.0]},
-                }
-            ],
-        }
-    ]
-}
-
-CONFORMANCE: dict[str, Any] = {
-    "setup": SETUP,
-    "rows": [
-        {
-            "promise": "no oops",
-            "name": "aio",
-            "results": {
-                "c": {"verdict": "oops", "figures": "BUG; the console is in build/log/x", "each": {"xfs": ""}},
-                "rust": {"verdict": "kept", "figures": "a | b", "each": {"xfs": "1 page left", "ext4": ""}},
-            },
-        }
-    ],
-}
 
 
 @pytest.fixture
@@ -67,11 +28,11 @@ def project(tmp_path: Path) -> Path:
 
 
 def fresh(project: Path) -> None:
-    """Make all figures be of the code that is there, and all pages of the figures."""
+    """Make all counted figures be of the code that is there, and all pages of the figures."""
     documents = {name: kept.read(name) for name in kept.COUNTED}
     for document in documents.values():
         document["setup"]["code"] = fingerprint(project)
-    kept.publish({**documents, "load": LOAD, "conformance": CONFORMANCE}, project)
+    kept.publish(documents, project)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +59,7 @@ def test_a_line_of_code_makes_them_old_and_words_do_not(project: Path, name: str
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
-        ("README.md", "| logs", "| five logs"),
+        ("README.md", "| four logs", "| five logs"),
         ("README.md", "| xfs, 1 MiB |", "| xfs, 2 MiB |"),
         *((f"tools/results/{name}.md", "# ", "## ") for name in kept.PAGES),
         (kept.PICTURE, "<!-- ", "<!-- 0"),
@@ -112,16 +73,6 @@ def test_what_differs_from_the_figures_is_told_and_rendered_again(project: Path,
     assert kept.stale(project) == [f"{name} differs from the figures in tools/results; run: make results"]
     kept.publish({}, project)
     assert kept.stale(project) == [] and file.read_text() == text
-
-
-def test_the_readme_has_a_row_for_each_load_with_its_intervals() -> None:
-    caption, _, rows = kept.readme_part(LOAD).partition("\n\n")
-    assert "pairs of boots: 10 (a drive);" in caption
-    assert rows.splitlines() == [
-        "| load | machine | bandwidth: C | Rust | O_DIRECT, Rust | p99.9: C | Rust |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
-        "| logs | a drive | 0.50 (0.40-0.60) | 1.00 (0.90-1.10) | 0.20 (0.15-0.25) | inconclusive | 4.00 (2.00-8.00) |",
-    ]
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def main(arguments: list[str]) -> int:
     if options.dry_run:
         return 0
     where.check(any(section.uncached(load.mode) for load in loads for section in load.scenario.sections))
-    where.check_room(results.plan(loads))
+    where.check_room(loads)
     return full.carry_out(bench, options.report, command(options, where, arguments))
 
 

@@ -10,6 +10,7 @@ import ctypes
 import os
 import platform
 import re
+import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -58,22 +59,14 @@ class Target:
         """What the driver must know of it."""
         return {"file_system": self.place, "device" if self.bare else "directory": str(self.path)}
 
-    def room(self) -> int:
-        """The bytes that there are for loads."""
+    def check_room(self, loads: Sequence[catalogue.Load]) -> None:
+        """Stop where the files of a load, and those of the one before it, may not fit."""
         if self.bare:
             with open(self.path, "rb") as file:
-                return file.seek(0, os.SEEK_END)
-        free = os.statvfs(self.path)
-        return free.f_bavail * free.f_frsize - SLACK
-
-    def check_room(self, steps: Sequence[results.Step]) -> None:
-        """Stop where the largest files of a load, and those of the one before it, do not fit."""
-        held, needed = 0, 0
-        for step in steps:
-            held = step.load.scenario.footprint + (held if held and not self.bare else 0)
-            needed = max(needed, held)
-            held = step.load.scenario.footprint if step.keep else 0
-        room = self.room()
+                room, needed = file.seek(0, os.SEEK_END), max(load.scenario.footprint for load in loads)
+        else:
+            room = shutil.disk_usage(self.path).free - SLACK
+            needed = sum(sorted(load.scenario.footprint for load in loads)[-2:])
         if room < needed:
             raise Failure(
                 f"{self.name} has room for {max(room, 0) / 1e6:.0f} MB of files, {needed / 1e6:.0f} MB are needed;"
