@@ -16,9 +16,7 @@ def test_a_drive_is_made_before_it_gets_its_power(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(drive, "NAME", "no-such-device/at-all")
     (tmp_path / "no-such-device").mkdir()
     with pytest.raises(files.Refused, match="the drive cannot be filled"):
-        drive.make(512, 20000, depth=1, kilobytes=128)
+        drive.make(512, 20000)
     assert written[-1] == "power=1" and {"memory_backed=1", "irqmode=2", "completion_nsec=20000"} < set(written)
     # It has to be flushed.
     assert "cache_size=1" in written
-    # So many requests at a time, of so many KiB: 256 sectors.
-    assert {"hw_queue_depth=1", "max_sectors=256"} < set(written)

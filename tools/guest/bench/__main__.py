@@ -5,7 +5,7 @@ Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
 [{"scenario", "mode", "text", "environment", "command", "jobs", "needs", "keep",
 "touched", "sysctls"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device"}.
 The drive is the guest's NVMe. Instead there may be a "drive", {"megabytes",
-"nanoseconds", "depth", "kilobytes"}, which is made in memory.
+"nanoseconds"}, which is made in memory.
 On real hardware there is "machine" besides, {"seconds": of one load at most},
 and either a "directory", which exists, on whatever file system, or a "device",
 which is written over; nothing else is touched then, and what this kernel does

@@ -10,11 +10,8 @@ FOLDER = "/sys/kernel/config/nullb"
 NAME = "drive"
 
 
-def make(megabytes: int, nanoseconds: int, depth: int = 1023, kilobytes: int = 512) -> str:
-    """The drive as a block device, all of whose memory it has already.
-
-    It serves so many requests at a time, of so many KiB at most.
-    """
+def make(megabytes: int, nanoseconds: int) -> str:
+    """The drive as a block device, all of whose memory it has already."""
     settings = {
         "size": megabytes,
         "memory_backed": 1,
@@ -24,8 +21,8 @@ def make(megabytes: int, nanoseconds: int, depth: int = 1023, kilobytes: int = 5
         "irqmode": 2,
         "completion_nsec": nanoseconds,
         "submit_queues": 1,
-        "hw_queue_depth": depth,
-        "max_sectors": 2 * kilobytes,
+        "hw_queue_depth": 1023,
+        "max_sectors": 1024,
         "power": 1,
     }
     try:

@@ -71,12 +71,7 @@ class Machine:
         """What the guest is to do."""
         plan = {"steps": [step.plan() for step in boot.steps], "interval": self.interval, "file_system": boot.place}
         if boot.drive.in_memory:
-            plan["drive"] = {
-                "megabytes": amount(SIZE_IN_MEMORY) >> 20,
-                "nanoseconds": boot.drive.latency_ns,
-                "depth": boot.drive.depth,
-                "kilobytes": boot.drive.kilobytes,
-            }
+            plan["drive"] = {"megabytes": amount(SIZE_IN_MEMORY) >> 20, "nanoseconds": boot.drive.latency_ns}
         return plan
 
     def command(self, plan: Mapping[str, Any]) -> list[str]:

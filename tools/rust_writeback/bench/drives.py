@@ -18,9 +18,6 @@ class Drive:
     """requests a second"""
     latency_ns: int = 0
     """what a request takes, however large; the drive is in the guest's memory then"""
-    depth: int = 1023
-    kilobytes: int = 512
-    """such a drive serves so many requests at a time, of so many KiB at most"""
 
     @property
     def in_memory(self) -> bool:
@@ -30,8 +27,7 @@ class Drive:
     def __str__(self) -> str:
         limits = [f"{self.bps}B/s" if self.bps.isdigit() else f"{self.bps}iB/s"] if self.bps else []
         limits += [f"{self.iops} requests/s"] if self.iops else []
-        limits += [f"{self.latency_ns / 1000:.0f} us a request"] if self.in_memory and not self.iops else []
-        limits += [f"{self.kilobytes} KiB a request"] if self.depth == 1 else []
+        limits += [f"{self.latency_ns / 1000:.0f} us a request"] if self.in_memory else []
         return f"{self.name} ({', '.join(limits)})" if limits else self.name
 
 
@@ -43,9 +39,6 @@ STREAM = Drive("stream", bps="112M")
 
 FAST = Drive("fast", latency_ns=20_000)
 """An NVMe drive that writes to its buffer."""
-
-CLOUD_IN_MEMORY = Drive("cloud", iops="3000", latency_ns=333_333, depth=1, kilobytes=128)
-"""As close to the first as null_blk comes: one request at a time, which takes the same time whatever its size."""
 
 PROFILES = {drive.name: drive for drive in (CLOUD, STREAM, FAST)}
 

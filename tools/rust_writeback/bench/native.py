@@ -37,11 +37,10 @@ class Native(boots.Machine):
     interval: float = 0.02
 
     def select(self, loads: Sequence[Load], drive: Drive | None) -> list[Load]:
-        """All on the fast drive, or on what comes close to a cloud's."""
-        known = {None: drives.FAST, drives.FAST: drives.FAST, drives.CLOUD: drives.CLOUD_IN_MEMORY}
-        if drive not in known:
-            raise Failure("the native machine has only the drives fast and cloud; give one of them, or omit --drive", 2)
-        chosen = [replace(load, drive=known[drive]) for load in loads if load.place != NFS]
+        """All on the fast drive."""
+        if drive not in (None, drives.FAST):
+            raise Failure("the native machine has only the drive fast; omit --drive", 2)
+        chosen = [replace(load, drive=drives.FAST) for load in loads if load.place != NFS]
         if not chosen:
             raise Failure(f"the native machine cannot run */{NFS}: it has no network; choose other loads", 2)
         return chosen
