@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark in user-mode Linux: its drives, what it boots, and what is known of a boot."""
 
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from rust_writeback.build import kernel
 from rust_writeback.build.variants import NATIVE, Variant
 from rust_writeback.vm import images, native
 from rust_writeback.vm.emulated import VmResult
-from rust_writeback.bench import boots, drives, full
+from rust_writeback.bench import drives, full
 from rust_writeback.bench import native as machine
 from rust_writeback.errors import Failure
 
@@ -42,19 +41,6 @@ def test_all_loads_are_on_a_drive_in_memory() -> None:
     assert drives.FAST.in_memory and chosen == [replace(load, drive=drives.FAST) for load in ALL if load.place != "nfs"]
     with pytest.raises(Failure, match="the native machine has only the drive fast"):
         machine.Native().select(ALL, drives.STREAM)
-
-
-def test_the_driver_runs_where_the_project_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And finds our own program before any other of that name."""
-    monkeypatch.setattr(boots, "DRIVER", tmp_path)
-    monkeypatch.setattr(images, "LOAD", tmp_path / "bin" / "load")
-    command = machine.Native().command({"steps": [], "quote": "it's"})
-    (tmp_path / "bin").mkdir()
-    shown = tmp_path / "bin" / "python3"
-    shown.write_text('#!/bin/sh\npwd\necho "${PATH%%:*}"\nprintf "%s\\n" "$@"\n')
-    shown.chmod(0o755)
-    done = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert done == [str(tmp_path), str(tmp_path / "bin"), "-B", "-m", "bench", '{"steps":[],"quote":"it\'s"}']
 
 
 def test_a_whole_benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -32,14 +32,11 @@ def cached_pages(files: Iterable[str]) -> dict[str, Any]:
     """The pages of all these files together, and those in the cache by the file's name."""
     by_file: dict[str, int] = {}
     for path in files:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            whole, found = Range(0, 0), Cachestat()
-            if LIBC.syscall(SYS_CACHESTAT, descriptor, ctypes.byref(whole), ctypes.byref(found), 0):
+        whole, found = Range(0, 0), Cachestat()
+        with open(path, "rb") as file:
+            if LIBC.syscall(SYS_CACHESTAT, file.fileno(), ctypes.byref(whole), ctypes.byref(found), 0):
                 raise Refused(f"cachestat failed: {os.strerror(ctypes.get_errno())}")
-            by_file[os.path.basename(path)] = found.cache
-        finally:
-            os.close(descriptor)
+        by_file[os.path.basename(path)] = found.cache
     return {"cache": sum(by_file.values()), "by_file": by_file}
 
 
@@ -49,6 +46,5 @@ def forget(files: Iterable[str]) -> None:
     drop_caches would take fio itself out of the cache as well.
     """
     for path in files:
-        descriptor = os.open(path, os.O_RDONLY)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
+        with open(path, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -111,11 +111,8 @@ class Machine(Place):
     def sync(self) -> None:
         """Of what is dirty, write our own only."""
         for path in self.files():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
 
     def begin_cold(self) -> None:
         """The same, and nothing that others have cached is taken from them."""

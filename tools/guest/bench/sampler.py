@@ -19,9 +19,6 @@ SHARE_OF_TIME = 0.05
 MOST_REST = 1.0
 """Seconds of rest after a sample that seemed dear because the host of a guest stood still."""
 
-SUMS = 6
-"""The first column of a sample that only grows; how it was when the load began means nothing."""
-
 
 class Sampler(threading.Thread):
     """Reads what is dirty and cached, what the counter says, and what the device has done."""
@@ -32,6 +29,9 @@ class Sampler(threading.Thread):
         self.bdi = bdi
         self.interval = interval
         self.rows: list[list[float]] = []
+        self.began = 0.0
+        """when the first sample was taken, in seconds of the epoch"""
+        self.first: dict[str, int] = {}
         self.cost = 0.0
         self.error = ""
         self.done = threading.Event()
@@ -42,8 +42,8 @@ class Sampler(threading.Thread):
         self.device = os.open(stat, os.O_RDONLY) if stat else None
 
     def sample(self) -> None:
-        """A row: seconds of the epoch, pages that are dirty, under writeback, COUNTED and cached, threads of the server that wait
-        in the kernel for something; and since the first row bytes read and written. 0 for what is not there.
+        """A row: seconds since the first, pages that are dirty, under writeback, COUNTED and cached, threads of the server
+        that wait in the kernel for something, bytes read and written since the first row. 0 for what is not there.
         """
         begin = time.thread_time()
         now = time.time()
@@ -52,8 +52,10 @@ class Sampler(threading.Thread):
         device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
         dirty, writeback, cached = (vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages"))
         blocked = sum(is_blocked(os.pread(stat, 1 << 10, 0)) for stat in self.server)
-        moved = (device["read"], device["written"])
-        self.rows.append([round(now, 4), dirty, writeback, counted, cached, blocked, *moved])
+        if not self.rows:
+            self.began, self.first = now, device
+        moved = (device[name] - self.first[name] for name in ("read", "written"))
+        self.rows.append([round(now - self.began, 4), dirty, writeback, counted, cached, blocked, *moved])
         self.cost = time.thread_time() - begin
 
     def rest(self) -> float:
@@ -73,7 +75,7 @@ class Sampler(threading.Thread):
             self.error = str(error)
 
     def stop(self) -> list[list[float]]:
-        """End the thread; the samples, with seconds and sums counted from the first."""
+        """End the thread; the samples."""
         self.done.set()
         self.join()
         for descriptor in (self.memory, self.counter, self.device, *self.server):
@@ -81,15 +83,7 @@ class Sampler(threading.Thread):
                 os.close(descriptor)
         if self.error:
             raise Refused(f"the sampler failed: {self.error}")
-        first = self.rows[0] if self.rows else []
-        return [
-            [
-                round(row[0] - first[0], 4),
-                *row[1:SUMS],
-                *(value - before for value, before in zip(row[SUMS:], first[SUMS:], strict=True)),
-            ]
-            for row in self.rows
-        ]
+        return self.rows
 
 
 def is_blocked(stat: bytes) -> bool:
