@@ -229,13 +229,6 @@ def test_sizes_are_multiplied_and_nothing_else() -> None:
     assert jobs.read(jobs.find("tree"), 3).command("buffered")[3] == "13860"
 
 
-def test_the_file_system_is_the_innermost_mount() -> None:
-    info = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /mnt/my\\040disk rw shared:1 - xfs /dev/sda2 rw\n"
-    info += "3 1 0:5 / /mn rw - tmpfs x rw\n"
-    assert target.file_system(Path("/mnt/my disk/bench"), info) == "xfs"
-    assert target.file_system(Path("/mnt/other"), info) == "ext4"
-
-
 class Rounds(Guests):
     """Rounds on a machine that is made up, and what is wrong with their lines."""
 
@@ -274,7 +267,7 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.Capture
     only = "--only sequential --only mixed --only memory --only capped --pairs 3"
     assert rounds.bench(*only.split()) == 0
     document = rounds.document("bench-target")
-    assert document["setup"]["command"] == f"make bench TARGET=/mnt/here SIZE=2 ARGS='{only}'"
+    assert document["setup"]["command"] == f"make bench TARGET=/mnt/here ARGS='--size 2 {only}'"
     assert document["setup"]["variants"] == ["buffered", "dontcache", "direct"]
     figures = next(group["figures"] for group in document["summary"] if group["scenario"] == "sequential")
     assert figures["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
@@ -296,7 +289,7 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
     (plan,) = rounds.plans
     assert (plan.get("directory"), plan["device"], plan["file_system"]) == (None, str(device.path), "device")
     assert {step["scenario"] for step in plan["steps"]} == {"device-read", "depth-1"}
-    command = "make bench TARGET=/mnt/here SIZE=2 DESTRUCTIVE=1 ARGS='--pairs 1'"
+    command = "make bench TARGET=/mnt/here ARGS='--size 2 --destructive --pairs 1'"
     assert rounds.document("bench-target")["setup"]["command"] == command
 
 

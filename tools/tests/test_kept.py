@@ -133,9 +133,14 @@ def test_a_benchmark_that_does_not_suffice_is_refused(bench: Path, pairs: int, f
         ({}, "no result of one revision"),
         ({"revision": "0123456789ab+changes"}, "uncommitted changes"),
         ({"revision": "000000000000"}, "there is no revision 000000000000"),
+        ({"revision": "0123456789ab"}, "the code has changed since"),
     ],
 )
-def test_what_cannot_be_repeated_is_refused(tmp_path: Path, setup: dict[str, object], said: str) -> None:
+def test_what_cannot_be_repeated_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setup: dict[str, object], said: str
+) -> None:
+    if "changed" in said:
+        monkeypatch.setattr(kept, "code_of", lambda revision: "other code")
     result = tmp_path / "results.json"
     result.write_text(json.dumps({"setup": setup}))
     with pytest.raises(Failure, match=said):

@@ -215,15 +215,18 @@ def now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
 
 
+def git(*arguments: str) -> bytes:
+    """What git says of the project."""
+    command = ["git", "-c", f"safe.directory={paths.PROJECT}", "-C", str(paths.PROJECT), *arguments]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
 def revision() -> str:
     """The git revision of the project, marked when there is more than it says."""
-    command = ["git", "-c", f"safe.directory={paths.PROJECT}", "-C", str(paths.PROJECT)]
     try:
-        head = subprocess.run([*command, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
-        changed = subprocess.run([*command, "status", "--porcelain"], check=True, capture_output=True).stdout
+        return git("rev-parse", "HEAD").decode()[:12] + ("+changes" if git("status", "--porcelain") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return head.strip()[:12] + ("+changes" if changed.strip() else "")
 
 
 def host_cpu() -> str:

@@ -94,17 +94,6 @@ class Bench:
         return notes + [f"partial: {problem}" for problem in dict.fromkeys(self.problems)]
 
 
-def plan(options: argparse.Namespace) -> Bench:
-    """What the command line asks for."""
-    vm = native.Native() if options.native else boots.Machine()
-    if options.cpus:
-        vm = replace(vm, cpus=options.cpus)
-    loads = vm.select(catalogue.matrix(options.only), options.drive)
-    if options.mem:
-        loads = [replace(load, mem=options.mem) for load in loads]
-    return Bench(vm, loads, options.pairs)
-
-
 def announce(bench: Bench, dry_run: bool = False) -> None:
     """What will run, and how long it will take."""
     minutes = round(bench.pairs * len(bench.vm.variants) * bench.vm.seconds(bench.loads) / 60)
@@ -119,12 +108,16 @@ def main(arguments: list[str]) -> int:
     """Measure, print, write the report."""
     machine.polite()
     options = parse(arguments)
-    bench = plan(options)
+    vm = native.Native() if options.native else boots.Machine()
+    if options.cpus:
+        vm = replace(vm, cpus=options.cpus)
+    loads = vm.select(catalogue.matrix(options.only), options.drive)
+    bench = Bench(vm, [replace(load, mem=options.mem or load.mem) for load in loads], options.pairs)
     announce(bench, options.dry_run)
     if options.dry_run:
         return 0
     command = " ".join(["make bench" if not arguments else "python3 -m rust_writeback bench", *arguments])
-    return carry_out(bench, options.report or paths.BUILD / bench.vm.report, command)
+    return carry_out(bench, options.report or paths.BUILD / vm.report, command)
 
 
 def carry_out(bench: Bench, folder: Path, command: str) -> int:

@@ -173,15 +173,5 @@ def main(arguments: list[str]) -> int:
         return 0
     where.check(any(section.uncached(load.mode) for load in loads for section in load.scenario.sections))
     where.check_room(loads)
-    return full.carry_out(bench, options.report, command(options, where, arguments))
-
-
-def command(options: argparse.Namespace, where: Target, arguments: Sequence[str]) -> str:
-    """What somebody types who wants the same."""
-    parser = Parser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--size")
-    parser.add_argument("--destructive", nargs="?")
-    _, rest = parser.parse_known_args(arguments)
-    given = {"TARGET": where.name, "SIZE": str(options.size), "DESTRUCTIVE": "1" if where.bare else ""}
-    given["ARGS"] = shlex.join(rest)
-    return " ".join(["make bench", *(f"{name}={shlex.quote(value)}" for name, value in given.items() if value)])
+    command = f"make bench TARGET={shlex.quote(where.name)} ARGS={shlex.quote(shlex.join(arguments))}"
+    return full.carry_out(bench, options.report, command)

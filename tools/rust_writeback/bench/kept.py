@@ -24,7 +24,7 @@ from ..check import lines
 from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import markdown
-from . import micro, overwrite, plots, price_page, report, summary
+from . import boots, micro, overwrite, plots, price_page, report, summary
 from .catalogue import SCALE
 from .contenders import CORE_NAMES, CORES
 from .stats import Ratio
@@ -82,16 +82,11 @@ LOAD = (
 )
 
 
-def _git(*arguments: str) -> bytes:
-    command = ["git", "-c", f"safe.directory={paths.PROJECT}", "-C", str(paths.PROJECT), *arguments]
-    return subprocess.run(command, check=True, capture_output=True).stdout
-
-
 def code_of(revision: str) -> str:
     """The fingerprint of a revision."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            archive = _git("archive", revision, "rust", "mm", "fs", "block", "tools/overlay.toml")
+            archive = boots.git("archive", revision, "rust", "mm", "fs", "block", "tools/overlay.toml")
         except subprocess.CalledProcessError:
             raise Failure(f"there is no revision {revision}; measure again") from None
         with tarfile.open(fileobj=BytesIO(archive)) as tar:

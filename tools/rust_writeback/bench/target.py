@@ -9,9 +9,9 @@ import contextlib
 import ctypes
 import os
 import platform
-import re
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,21 +129,16 @@ def find(destructive: bool, environment: Mapping[str, str] = os.environ) -> Targ
     if not stat.S_ISBLK(path.stat().st_mode):
         if destructive:
             raise Failure(f"DESTRUCTIVE=1 is for a block device, {name} is a folder; omit DESTRUCTIVE=1", 2)
-        return Target(path, name, file_system(path, Path("/proc/self/mountinfo").read_text()))
+        return Target(path, name, file_system(path))
     if not destructive:
         raise Failure(f"{name} is a block device, whose data would be lost; to allow that, give DESTRUCTIVE=1", 2)
     return Target(path, name, catalogue.BARE)
 
 
-def file_system(folder: Path, mountinfo: str) -> str:
+def file_system(folder: Path) -> str:
     """The type of the file system that a folder is in."""
-    found, longest = "unknown", -1
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        point = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), before.split()[4]))
-        if folder.is_relative_to(point) and len(point.parts) >= longest:
-            found, longest = after.split()[0], len(point.parts)
-    return found
+    command = ["findmnt", "--noheadings", "--output=FSTYPE", f"--target={folder}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
 
 
 def io_uring_error() -> int:
