@@ -273,12 +273,10 @@ def conformance_page(document: Document) -> str:
 
 def where(rows: list[dict[str, Any]], cores: list[str]) -> list[list[str]]:
     """The places where the rows were tried, and what was wrong there on each core."""
-    found: list[list[str]] = []
-    for row in rows:
-        told = [row["results"][core].get("each", {}) for core in cores]
-        for place in told[-1]:
-            found.append([place, *(of_core.get(place, "not run") or "kept" for of_core in told)])
-    return found
+    told = [[row["results"][core].get("each", {}) for core in cores] for row in rows]
+    return [
+        [place, *(of_core.get(place, "not run") or "kept" for of_core in each)] for each in told for place in each[-1]
+    ]
 
 
 def _verdict(result: dict[str, Any]) -> list[str]:
@@ -304,10 +302,7 @@ PAGES: dict[str, Callable[[Document], str]] = {
 
 def read(name: str, project: Path = paths.PROJECT) -> Document:
     """The committed figures of a page."""
-    try:
-        found: Document = json.loads((project / RESULTS / f"{name}.json").read_text())
-    except (OSError, ValueError) as error:
-        raise Failure(f"{RESULTS}/{name}.json cannot be read ({error}); take it from git") from None
+    found: Document = json.loads((project / RESULTS / f"{name}.json").read_text())
     return found
 
 
@@ -360,10 +355,7 @@ def mark(document: Document) -> str:
 def rendered(project: Path = paths.PROJECT) -> dict[str, str]:
     """The pages and the README, as they follow from the committed figures."""
     documents = {name: read(name, project) for name in PAGES}
-    try:
-        pages = {f"{RESULTS}/{name}.md": render(documents[name]) for name, render in PAGES.items()}
-    except KeyError as error:
-        raise Failure(f"the figures in {RESULTS} lack {error}, which a page has; measure again") from None
+    pages = {f"{RESULTS}/{name}.md": render(documents[name]) for name, render in PAGES.items()}
     readme = (project / "README.md").read_text()
     return {**pages, "README.md": with_parts(readme, documents["load"], documents["price"])}
 
