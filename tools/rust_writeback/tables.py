@@ -19,6 +19,7 @@ class Folded(TableElement):
         for table in super().__rich_console__(console, options):
             assert isinstance(table, Table)
             table.pad_edge = False
+            table.columns[0].min_width = 12  # the name of a load, whole
             for column in table.columns:
                 column.overflow = "fold"
             yield table

@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import matplotlib
 
@@ -20,9 +19,8 @@ from matplotlib.lines import Line2D
 
 from .catalogue import SCALE
 from .contenders import CORES, KERNEL, title
-from .results import COUNTED, DIRTY, Measurement, PAGE, READ, WRITTEN
-from .stats import Ratio
-from .summary import Compared, Group, MAIN, comparisons
+from .results import DIRTY, Measurement, PAGE
+from .summary import Group, MAIN
 
 COLOURS = {
     "c": "#0072b2",
@@ -34,7 +32,7 @@ COLOURS = {
 }
 """Told apart by everyone, and the first two in grey, too."""
 
-STYLES = {"buffered": "--", "dontcache": "-", "direct": ":", KERNEL: "-"}
+STYLES = {"buffered": "--", "dontcache": "-", KERNEL: "-"}
 
 COLUMNS = 4
 """How many plots stand side by side."""
@@ -56,86 +54,66 @@ STYLE = {
     "figure.constrained_layout.use": True,
 }
 
+Panel = tuple[str, list[Measurement]]
+"""A title, and what was measured of a load in one place."""
 
-Panel = tuple[str, str]
-"""A scenario, or a section of one, and where it ran."""
-
-Curve = Callable[[Measurement], tuple[list[float], list[float]]]
-"""What a measurement has to show over time: seconds, and a value for each."""
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """What all plots of a report are made from."""
-
-    groups: Sequence[Group]
-    measurements: Sequence[Measurement]
-    panels: dict[Panel, str]
-    """each with its title"""
-    variants: tuple[str, ...]
-    beside: Sequence[Group] = ()
-    """DONTCACHE beside buffered, where both were run"""
-
-    def steps(self) -> dict[Panel, str]:
-        """One panel for each step: what was sampled is the same for all its sections."""
-        first = {(m.scenario, m.place) for m in self.measurements if m.first}
-        section = re.compile(": [^,]*")
-        return {panel: section.sub("", text) for panel, text in self.panels.items() if panel in first}
-
-    def of(self, panel: Panel) -> list[Measurement]:
-        """What was measured there."""
-        return [m for m in self.measurements if (m.scenario, m.place) == panel]
-
-    def modes(self) -> list[str]:
-        """The modes that a plot over time or of latency has. On one kernel they stand in the variants' place."""
-        return [mode for mode in ("buffered", "dontcache", KERNEL) if any(m.mode == mode for m in self.measurements)]
+Interval = Sequence[float]
+"""A ratio's estimate, and the ends of its interval."""
 
 
-def draw(
-    groups: Sequence[Group],
-    beside: Sequence[Group],
-    measurements: Sequence[Measurement],
-    titles: dict[str, str],
-    names: Sequence[str],
-) -> dict[str, str]:
-    """The plots of these names for which there is anything: name -> an <svg> element."""
-    places = {group.place for group in groups}
-    panels = {}
-    for group in groups:
-        text = titles.get(group.scenario, group.scenario)
-        text = f"{text}, {group.place}" if len(places) > 1 else text
-        panels[group.scenario, group.place] = textwrap.fill(text, TITLE_WIDTH)
-    drawing = Drawing(groups, measurements, panels, groups[0].variants if groups else (), beside)
-    there = [name for name in names if name not in NEEDS or any(NEEDS[name](m) for m in measurements)]
-    there = [name for name in there if name != "beside" or any(group.cell(MAIN).ratios for group in beside)]
+def draw(measurements: Sequence[Measurement], beside: Sequence[Group], titles: Mapping[str, str]) -> dict[str, str]:
+    """The plots for which there is anything: name -> an <svg> element. Latency and dirty memory are not those of O_DIRECT."""
+    found = {}
+    if loads := _ratios(beside):
+        names = sorted({name for ratios in loads.values() for name in ratios}, key=list(COLOURS).index)
+        found["beside"] = draw_beside({text: [ratios.get(name) for name in names] for text, ratios in loads.items()}, names)
+    panels: dict[tuple[str, str], list[Measurement]] = {}
+    for m in measurements:
+        if m.mode != SCALE:
+            panels.setdefault((m.scenario, m.place), []).append(m)
+    if panels:
+        several = len({place for _, place in panels}) > 1
+        texts = [titles.get(scenario, scenario) + several * f", {place}" for scenario, place in panels]
+        of_sections = list(zip(texts, panels.values(), strict=True))
+        # What was sampled is the same for all sections of a step.
+        of_steps = [(re.sub(": [^,]*", "", text), part) for text, part in of_sections if part[0].first]
+        found["latency"] = _in_panels("latency", of_sections, _latency, 3.2, ("percentile", "latency, ms"))
+        found["dirty"] = _in_panels("dirty", of_steps, _dirty, 2.5, ("seconds", "dirty, MB"))
+    return found
+
+
+def _ratios(beside: Sequence[Group]) -> dict[str, dict[str, Interval]]:
+    """By load and core: DONTCACHE over buffered; and as O_DIRECT that of the last core."""
+    loads: dict[str, dict[str, Interval]] = {}
+    for group in beside:
+        for mode, ratio in group.cell(MAIN).ratios.items():
+            if ratio.known:
+                name = SCALE if mode == SCALE else group.mode
+                loads.setdefault(f"{group.scenario}, {group.place}", {})[name] = (ratio.estimate, ratio.low, ratio.high)
+    return loads
+
+
+def draw_beside(loads: Mapping[str, Sequence[Interval | None]], names: Sequence[str] = (*CORES, SCALE)) -> str:
+    """Ratios to buffered of each load, in the order of the names: DONTCACHE with each core, and O_DIRECT."""
     with plt.rc_context(STYLE):
-        return {name: _svg(name, PLOTS[name](drawing)) for name in there}
-
-
-def draw_beside(loads: Mapping[str, Sequence[Sequence[float] | None]]) -> str:
-    """Ratios to buffered of each load: DONTCACHE with C, with Rust, and O_DIRECT; each estimate, low and high, or None."""
-    with plt.rc_context(STYLE):
-        figure, (axes,) = _panels(["ratio"], 0.9 + 0.4 * len(loads))
+        figure, axes = plt.subplots(figsize=(11, 0.9 + 0.4 * len(loads)))
         for place, ratios in enumerate(loads.values()):
-            for core, offset, ratio in zip((*CORES, SCALE), (-0.22, 0, 0.22), ratios, strict=True):
+            for index, (name, ratio) in enumerate(zip(names, ratios, strict=True)):
                 if not ratio:
                     continue
                 estimate, low, high = ratio
-                face = "white" if low <= 1 <= high else COLOURS[core]
-                axes.plot([low, high], [place + offset] * 2, "-", color=COLOURS[core], linewidth=1.6)
-                axes.plot([estimate], [place + offset], "o", color=COLOURS[core], markerfacecolor=face, markersize=5)
-        _beside_axes(axes, list(loads))
-        _legend(figure, variants=(*CORES, SCALE))
+                line = place + 0.22 * (index - (len(names) - 1) / 2)
+                face = "white" if low <= 1 <= high else COLOURS[name]
+                axes.plot([low, high], [line, line], "-", color=COLOURS[name], linewidth=1.6)
+                axes.plot([estimate], [line], "o", color=COLOURS[name], markerfacecolor=face, markersize=5)
+        axes.axvline(1, color="#222222", linewidth=0.9)
+        axes.set_xscale("log")
+        _ratio_ticks(axes)
+        axes.set_ylim(len(loads) - 0.5, -0.5)
+        axes.set_yticks(range(len(loads)), list(loads))
+        axes.set_xlabel("bytes a second until they are on the drive, DONTCACHE/buffered and O_DIRECT/buffered")
+        _legend(figure, names)
         return _svg("beside", figure)
-
-
-def _beside_axes(axes: Axes, texts: Sequence[str]) -> None:
-    axes.axvline(1, color="#222222", linewidth=0.9)
-    axes.set_xscale("log")
-    _ratio_ticks(axes)
-    axes.set_ylim(len(texts) - 0.5, -0.5)
-    axes.set_yticks(range(len(texts)), texts)
-    axes.set_xlabel("bytes a second until they are on the drive, DONTCACHE/buffered and O_DIRECT/buffered")
 
 
 def _svg(name: str, figure: Figure) -> str:
@@ -147,188 +125,65 @@ def _svg(name: str, figure: Figure) -> str:
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
-def _panels(what: Sequence[object], height: float, columns: int = COLUMNS) -> tuple[Figure, list[Axes]]:
-    """A plot for each, in rows; height is a row's."""
-    columns = max(1, min(columns, len(what)))
-    rows = max(1, -(-len(what) // columns))
-    figure, axes = plt.subplots(rows, columns, figsize=(11, height * rows), squeeze=False)
-    flat = [panel for row in axes for panel in row]
-    for panel in flat[len(what) :]:
-        panel.set_axis_off()
-    for row in axes[:, 0]:
-        row.set_gid("first")
-    return figure, flat[: max(1, len(what))]
-
-
-def _ylabel(panels: Sequence[Axes], text: str) -> None:
-    """A label on the first plot of each row."""
-    for axes in panels:
-        if axes.get_gid() == "first":
-            axes.set_ylabel(text)
-
-
-def _legend(
-    figure: Figure, modes: Sequence[str] = (), extra: Sequence[Line2D] = (), variants: Sequence[str] = CORES
-) -> None:
+def _legend(figure: Figure, variants: Sequence[str], modes: Sequence[str] = ()) -> None:
     names = {variant: "O_DIRECT" if variant == SCALE else title(variant) for variant in variants}
     handles = [Line2D([], [], color=COLOURS[variant], linewidth=3, label=name) for variant, name in names.items()]
     handles += [Line2D([], [], color="#444444", linestyle=STYLES[mode], label=mode) for mode in modes if mode != KERNEL]
-    handles += extra
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
 
 
-def _bandwidth(drawing: Drawing) -> Figure:
-    measured = {(group.scenario, group.place) for group in drawing.groups if group.cell(MAIN).values}
-    shown = {panel: text for panel, text in drawing.panels.items() if panel in measured}
-    figure, panels = _panels(list(shown), 3.0)
-    width = 0.76 / max(1, len(drawing.variants))
-    for axes, (panel, text) in zip(panels, shown.items(), strict=True):
-        chosen = [group for group in drawing.groups if (group.scenario, group.place) == panel]
-        for index, variant in enumerate(drawing.variants):
-            places = np.arange(len(chosen)) + (index - (len(drawing.variants) - 1) / 2) * width
-            cells = [group.cell(MAIN) for group in chosen]
-            axes.bar(
-                places, [cell.values.get(variant, 0) for cell in cells], width * 0.9, color=COLOURS[variant], alpha=0.75
-            )
-            for place, cell in zip(places, cells, strict=True):
-                boots = cell.boots.get(variant, [])
-                axes.plot([place] * len(boots), boots, ".", color="#222222", markersize=4)
-        axes.set_xticks(range(len(chosen)), [title(group.mode) for group in chosen])
-        axes.grid(visible=False, axis="x")
-        axes.set_title(text)
-    _ylabel(panels, "MB/s (10^6 bytes a second), second half")
-    one_boot = Line2D([], [], color="#222222", marker=".", linestyle="", label="one boot")
-    _legend(figure, extra=[one_boot], variants=drawing.variants)
-    return figure
+def _in_panels(
+    name: str,
+    panels: Sequence[Panel],
+    fill: Callable[[Axes, list[Measurement]], None],
+    height: float,
+    labels: tuple[str, str],
+) -> str:
+    """A plot for each panel, in rows of this height."""
+    with plt.rc_context(STYLE):
+        columns = min(COLUMNS, len(panels))
+        rows = -(-len(panels) // columns)
+        figure, grid = plt.subplots(rows, columns, figsize=(11, height * rows), squeeze=False)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_axis_off()
+        for axes, (text, part) in zip(grid.flat, panels, strict=False):
+            fill(axes, part)
+            axes.set_title(textwrap.fill(text, TITLE_WIDTH))
+            axes.set_xlabel(labels[0])
+        for axes in grid[:, 0]:
+            axes.set_ylabel(labels[1])
+        whole = [m for _, part in panels for m in part]
+        _legend(figure, list(dict.fromkeys(m.variant for m in whole)), list(dict.fromkeys(m.mode for m in whole)))
+        return _svg(name, figure)
 
 
-def _latency(drawing: Drawing) -> Figure:
+def _latency(axes: Axes, part: list[Measurement]) -> None:
     """How long it took over the share of those that took longer: tails to the right."""
-    figure, panels = _panels(list(drawing.panels), 3.2)
-    modes = drawing.modes()
-    for axes, (panel, text) in zip(panels, drawing.panels.items(), strict=True):
-        fewest = 1.0
-        for mode in modes:
-            for variant in drawing.variants:
-                chosen = (m for m in drawing.of(panel) if (m.mode, m.variant) == (mode, variant))
-                merged = sum((Counter(m.outcome.latency) for m in chosen), Counter())
-                if not merged:
-                    continue
-                keys = np.array(sorted(merged))
-                counts = np.array([merged[int(key)] for key in keys])
-                beyond = 1 - (np.cumsum(counts) - counts) / counts.sum()
-                fewest = min(fewest, float(beyond[-1]))
-                colour = COLOURS[variant]
-                axes.plot(beyond, keys / 1e6, STYLES[mode], color=colour, linewidth=1.3, drawstyle="steps-post")
-        axes.set_title(text)
-        axes.set_xlabel("percentile")
-        if fewest == 1.0:
-            continue  # direct writes only, or one request
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlim(1, fewest)
-        ticks = [(0.5, "50"), (0.1, "90"), (0.01, "99"), (0.001, "99.9"), (0.0001, "99.99")]
-        ticks = [tick for tick in ticks if tick[0] >= fewest]
-        axes.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
-        axes.minorticks_off()
-    _ylabel(panels, "latency, ms")
-    _legend(figure, modes, variants=drawing.variants)
-    return figure
+    fewest = 1.0
+    for mode, variant in dict.fromkeys((m.mode, m.variant) for m in part):
+        merged = sum((m.outcome.latency for m in part if (m.mode, m.variant) == (mode, variant)), Counter[int]())
+        keys = np.array(sorted(merged))
+        counts = np.array([merged[int(key)] for key in keys])
+        beyond = 1 - (np.cumsum(counts) - counts) / counts.sum()
+        fewest = min(fewest, float(beyond[-1]))
+        axes.plot(beyond, keys / 1e6, STYLES[mode], color=COLOURS[variant], linewidth=1.3, drawstyle="steps-post")
+    if fewest == 1.0:
+        return  # one request has no percentiles
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(1, fewest)
+    ticks = [(0.5, "50"), (0.1, "90"), (0.01, "99"), (0.001, "99.9"), (0.0001, "99.99")]
+    ticks = [tick for tick in ticks if tick[0] >= fewest]
+    axes.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
+    axes.minorticks_off()
 
 
-def _pages(column: int) -> Curve:
-    """A column of pages over time, in MB."""
-    return lambda m: ([row[0] for row in m.samples], [row[column] * PAGE / 1e6 for row in m.samples])
-
-
-def rate(*columns: int, unit: float = 1) -> Curve:
-    """How columns together grow in a second, over windows of half a second, shorter ones where the run is short."""
-
-    def curve(m: Measurement) -> tuple[list[float], list[float]]:
-        seconds, rates = [], []
-        begin = m.samples[0]
-        window = 0.5 if m.samples[-1][0] > 1 else m.samples[-1][0] / 10
-        for row in m.samples[1:]:
-            if row[0] - begin[0] >= window:
-                grown = sum(row[column] - begin[column] for column in columns)
-                seconds.append((row[0] + begin[0]) / 2)
-                rates.append(grown / unit / (row[0] - begin[0]))
-                begin = row
-        return seconds, rates
-
-    return curve
-
-
-def _over_time(label: str, curve: Curve, only: Sequence[str] = ()) -> Callable[[Drawing], Figure]:
+def _dirty(axes: Axes, part: list[Measurement]) -> None:
     """What was sampled while fio ran, one thin line a boot."""
-
-    def draw(drawing: Drawing) -> Figure:
-        steps, modes = drawing.steps(), only or drawing.modes()
-        figure, panels = _panels(list(steps), 2.5)
-        for axes, (panel, text) in zip(panels, steps.items(), strict=True):
-            for m in drawing.of(panel):
-                if m.mode in modes:
-                    axes.plot(*curve(m), STYLES[m.mode], color=COLOURS[m.variant], linewidth=0.9, alpha=0.8)
-            axes.set_title(text)
-            axes.set_xlabel("seconds")
-            axes.set_ylim(bottom=0)
-        _ylabel(panels, label)
-        _legend(figure, modes, variants=drawing.variants)
-        return figure
-
-    return draw
-
-
-def _beside(drawing: Drawing) -> Figure:
-    """DONTCACHE over buffered: a row a load, a colour a core, and another one for O_DIRECT."""
-    groups = [group for group in drawing.beside if group.cell(MAIN).ratios]
-    panels = list(dict.fromkeys((group.scenario, group.place) for group in groups))
-    lines = list(dict.fromkeys((group.mode, group.variants[-1]) for group in groups))
-    figure, (axes,) = _panels(["ratio"], 1.0 + 0.4 * max(len(panels), 1))
-    for one in (one for one in comparisons(drawing.beside) if one.metric.name == MAIN):
-        offset = (lines.index((one.group.mode, one.variant)) - (len(lines) - 1) / 2) * 0.7 / len(lines)
-        place = panels.index((one.group.scenario, one.group.place)) + offset
-        colour = COLOURS[one.variant if one.variant == SCALE else one.group.mode]
-        _interval(axes, place, one, colour, colour)
-    _beside_axes(axes, [f"{scenario}, {place}" for scenario, place in panels])
-    _legend(figure, variants=list(dict.fromkeys(mode if mode == SCALE else core for core, mode in lines)))
-    return figure
-
-
-def _ratios(drawing: Drawing) -> Figure:
-    """Every ratio with its interval, beside the line at which there is no difference."""
-    compared = [one for one in comparisons(drawing.groups) if isinstance(one.ratio, Ratio)]
-    metrics = list(dict.fromkeys(one.metric for one in compared))
-    keys = list(dict.fromkeys((one.group.key, one.variant) for one in compared))
-    places, others = {key[1] for key, _ in keys}, {variant for _, variant in keys}
-    figure, panels = _panels(metrics, 0.9 + 0.28 * max(len(keys), 1), columns=6)
-    texts = []
-    for (scenario, place, mode), variant in keys:
-        place, other = place if len(places) > 1 else "", title(variant) if len(others) > 1 else ""
-        texts.append(", ".join(filter(None, (scenario, place, title(mode), other))))
-    for axes, metric in zip(panels, metrics, strict=False):
-        for one in compared:
-            if one.metric == metric:
-                colour = COLOURS[one.variant]
-                _interval(axes, keys.index((one.group.key, one.variant)), one, colour, "#666666")
-        axes.axvline(1, color="#222222", linewidth=0.9)
-        axes.set_xscale("log")
-        _ratio_ticks(axes)
-        axes.set_title(metric.title)
-        axes.set_ylim(len(keys) - 0.5, -0.5)
-        axes.set_yticks(range(len(keys)), texts if axes.get_gid() == "first" else [""] * len(keys))
-        base = title(drawing.variants[0])
-        axes.set_xlabel(f"{title(keys[0][1]) if len(others) == 1 else 'variant'}/{base}")
-    return figure
-
-
-def _interval(axes: Axes, place: float, one: Compared, colour: str, dull: str) -> None:
-    """Filled where it stands out among all comparisons of its kind, dull where it shows nothing at all."""
-    ratio = one.ratio
-    colour = colour if ratio.shown else dull
-    axes.plot([ratio.low, ratio.high], [place, place], "-", color=colour, linewidth=1.6)
-    face = colour if one.outstanding else "white"
-    axes.plot([ratio.estimate], [place], "o", color=colour, markerfacecolor=face, markersize=4.5)
+    for m in part:
+        seconds, megabytes = [row[0] for row in m.samples], [row[DIRTY] * PAGE / 1e6 for row in m.samples]
+        axes.plot(seconds, megabytes, STYLES[m.mode], color=COLOURS[m.variant], linewidth=0.9, alpha=0.8)
+    axes.set_ylim(bottom=0)
 
 
 def _ratio_ticks(axes: Axes) -> None:
@@ -341,21 +196,3 @@ def _ratio_ticks(axes: Axes) -> None:
     marks = [mark for mark in marks if 1 / reach <= mark <= reach]
     axes.set_xticks(marks, [f"{mark:.2f}".rstrip("0").rstrip(".") for mark in marks])
     axes.minorticks_off()
-
-
-PLOTS: dict[str, Callable[[Drawing], Figure]] = {
-    "beside": _beside,
-    "ratios": _ratios,
-    "bandwidth": _bandwidth,
-    "latency": _latency,
-    "dirty": _over_time("dirty, MB", _pages(DIRTY)),
-    "counter": _over_time("DONTCACHE counter, MB", _pages(COUNTED), ["dontcache"]),
-    "throughput": _over_time("device, MB/s", rate(READ, WRITTEN, unit=1e6)),
-}
-
-NEEDS: dict[str, Callable[[Measurement], object]] = {
-    "bandwidth": lambda m: m.half_ms,
-    "counter": lambda m: m.mode == "dontcache" and any(row[COUNTED] for row in m.samples),
-    "throughput": lambda m: m.device,
-}
-"""What a plot takes of one measurement at least, to be drawn at all."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Writes the report of a comparison: JSON, Markdown, SVG and one HTML page.
+"""Writes the report of a comparison: JSON, Markdown and one HTML page.
 
 The page holds its plots, so it opens anywhere and without a network.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 import jinja2
 
+from .. import tables
 from ..steps import write_whole
 from . import plots, table
 from .catalogue import SCALE
@@ -20,27 +21,6 @@ from .results import Measurement
 from .summary import Group, verdicts
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-CAPTIONS = {
-    "beside": (
-        "DONTCACHE beside buffered, the second half of the bytes until they are on the drive",
-        "Right of the line, DONTCACHE is faster than buffered, in the same boots and on the same core; 95 % intervals."
-        " Filled: the ratio stands out among all comparisons of DONTCACHE with buffered. Grey: O_DIRECT instead.",
-    ),
-    "ratios": (
-        "Ratios with 95 % intervals",
-        "Left of the line, the figure of the other core is smaller than that of the first, right of it larger."
-        " Grey: no difference shown. Filled: the ratio stands out among all comparisons.",
-    ),
-    "bandwidth": ("Bandwidth of the second half", "Bars: geometric mean over the boots. Points: single boots."),
-    "latency": ("Latency", "All jobs and boots of a core in one histogram; both axes are logarithmic."),
-    "throughput": (
-        "What the device moved while fio ran",
-        "Read and written, by half seconds (in a short run, by tenths of it); one line a boot.",
-    ),
-    "dirty": ("Dirty memory while fio runs", "One line a boot, sampled in the guest."),
-    "counter": ("The DONTCACHE counter while fio runs", "One line a boot, sampled in the guest."),
-}
 
 FORMAT = 4
 """Of results.json: a number more when a reader of the old one would misread it."""
@@ -51,21 +31,11 @@ class Words:
 
     heading = "DONTCACHE writeback: the Rust core beside the C core"
     legend = table.LEGEND
-    captions = CAPTIONS
     pairs_of = "boots"
     emulated = "The CPU is emulated, so only ratios are meaningful."
 
-    def summary(self, setup: dict[str, Any]) -> str:
-        """Below the heading of the page."""
-        names = ", ".join(title(variant) for variant in setup["variants"])
-        emulated = "" if setup["accelerator"] == "kvm" else f" {self.emulated}"
-        return (
-            f"{setup['date']}, Linux {setup['kernel']}, {setup['accelerator']},"
-            f" {table.many('pair', setup['pairs'])} of boots ({names}, in turn).{emulated}"
-        )
-
     def obtained(self, setup: dict[str, Any]) -> str:
-        """At the end of the text for a mail."""
+        """In the heading of the page, and at the end of the text for a mail."""
         names = ", ".join(title(variant) for variant in setup["variants"])
         return (
             f"{table.many('pair', setup['pairs'])} of boots"
@@ -108,15 +78,10 @@ class Report:
 def write(folder: Path, report: Report) -> None:
     """Write all files, each of them whole or not at all; the page comes last."""
     titles = {scenario["name"]: scenario["title"] for scenario in report.setup["scenarios"]}
-    captions = report.words.captions
-    drawn = plots.draw(report.groups, report.beside, report.measurements, titles, list(captions))
-    for name in captions:
-        (folder / f"{name}.svg").unlink(missing_ok=True)  # of an earlier report, which may have had more
-    for name, svg in drawn.items():
-        write_whole(folder / f"{name}.svg", '<?xml version="1.0" encoding="utf-8"?>\n' + svg)
+    drawn = plots.draw(report.measurements, report.beside, titles)
     document = {
         "format": FORMAT,
-        "units": {"bandwidth": "10^6 bytes a second", "latency bins": "nanoseconds", "pages": "4096 bytes"},
+        "units": {"bandwidth": "10^6 bytes a second", "latency": "nanoseconds: requests", "pages": "4096 bytes"},
         "setup": report.setup,
         "obtained": report.words.obtained(report.setup),
         "verdicts": [*report.warnings(), *report.said()],
@@ -125,7 +90,7 @@ def write(folder: Path, report: Report) -> None:
         "beside": [summary(group) for group in report.beside if group.variants[-1] != SCALE],
         "direct": [summary(group) for group in report.beside if group.variants[-1] == SCALE],
         "boots": list(report.boots),
-        "measurements": [measurement(m) for m in report.measurements],
+        "measurements": [{**vars(m), "outcome": vars(m.outcome)} for m in report.measurements],
     }
     write_whole(folder / "results.json", json.dumps(document, indent=1) + "\n")
     write_whole(folder / "report.md", markdown(report))
@@ -134,14 +99,11 @@ def write(folder: Path, report: Report) -> None:
 
 def show(report: Report) -> None:
     """Print the tables and what they show."""
-    for line in report.warnings():
-        print(line)
+    print("".join(f"{line}\n" for line in report.warnings()), end="")
     for one in report.tables:
         print(f"{one.heading}:")
-        table.show(one)
-    print(report.words.legend)
-    for line in report.said():
-        print(line)
+        tables.show(table.markdown(one))
+    print("\n".join([report.words.legend, *report.said()]))
 
 
 def summary(group: Group) -> dict[str, Any]:
@@ -157,7 +119,6 @@ def summary(group: Group) -> dict[str, Any]:
                 "high": ratio.high if ratio.known else None,
                 "pairs": ratio.pairs,
                 "p": ratio.p,
-                "verdict": ratio.verdict(title(variant)) if ratio.known else "one pair",
             }
             for variant, ratio in cell.ratios.items()
         }
@@ -169,35 +130,6 @@ def summary(group: Group) -> dict[str, Any]:
         "drive": group.drive,
         "pairs": group.pairs,
         "figures": cells,
-    }
-
-
-def measurement(m: Measurement) -> dict[str, Any]:
-    """One step of one boot, with every value that the summary was made from."""
-    return {
-        "pair": m.pair,
-        "variant": m.variant,
-        "scenario": m.scenario,
-        "mode": m.mode,
-        "place": m.place,
-        "drive": m.drive,
-        "mb_per_s": m.outcome.mb_per_s,
-        "handed_over_mb_per_s": m.outcome.handed_over_mb_per_s,
-        "bytes": m.outcome.bytes,
-        "ios": m.outcome.ios,
-        "runtime_ms": m.outcome.runtime_ms,
-        "latency_bins": {str(key): count for key, count in sorted(m.outcome.latency.items())},
-        "sync_bins": {str(key): count for key, count in sorted(m.outcome.syncs.items())},
-        "peak_dirty_pages": m.peak_dirty_pages,
-        "cached_after_pages": m.cached_pages,
-        "counter_after_pages": m.counter_after,
-        "durable_ms": m.outcome.durable_ms,
-        "half_ms": m.half_ms,
-        "used": m.used,
-        "device": m.device,
-        "bytes_of_step": m.moved,
-        "bytes_written": m.written,
-        "samples": m.samples,
     }
 
 
@@ -224,7 +156,6 @@ def page(report: Report, drawn: dict[str, str]) -> str:
         warnings=report.warnings(),
         verdicts=report.said(),
         tables=report.tables,
-        is_ratio=table.is_ratio,
         words=report.words,
         plots=drawn,
     )

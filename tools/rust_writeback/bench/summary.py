@@ -197,63 +197,39 @@ def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell
     return Cell(metric, {v: mean(values) for v, values in series.items()}, series, ratios)
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One comparison of a report, with where it belongs."""
-
-    group: Group
-    metric: Metric
-    variant: str
-    ratio: stats.Comparison
-    outstanding: bool
-    """Does it stand out among all that the report compares between these two?"""
-
-
-def comparisons(groups: Sequence[Group]) -> list[Compared]:
-    """All comparisons that have an interval; each family of them is corrected for its number."""
-    found = []
+def verdicts(groups: Sequence[Group], of: str = "boots") -> list[str]:
+    """What the intervals show, in sentences that do not claim more than they do."""
+    lines = []
     for base, variant in dict.fromkeys((group.variants[0], v) for group in groups for v in group.variants[1:]):
-        family = [
-            (group, cell)
+        compared = [
+            (group, cell.metric, cell.ratios[variant])
             for group in groups
             for cell in group.cells
             if group.variants[0] == base and variant in cell.ratios and cell.ratios[variant].known
         ]
-        ratios = [cell.ratios[variant] for _, cell in family]
-        for (group, cell), ratio, out in zip(family, ratios, stats.outstanding(ratios), strict=True):
-            found.append(Compared(group, cell.metric, variant, ratio, out))
-    return found
-
-
-def verdicts(groups: Sequence[Group], of: str = "boots") -> list[str]:
-    """What the intervals show, in sentences that do not claim more than they do."""
-    lines = []
-    compared = comparisons(groups)
-    for base, variant in dict.fromkeys((group.variants[0], v) for group in groups for v in group.variants[1:]):
-        lines += _verdicts([one for one in compared if one.variant == variant], base, variant, of)
+        lines += _verdicts(compared, title(base), title(variant), of)
     return lines or ["One variant alone has nothing to be compared with."]
 
 
-def _verdicts(compared: Sequence[Compared], base: str, variant: str, of: str) -> list[str]:
-    name = f"{title(variant)}/{title(base)}"
+def _verdicts(compared: Sequence[tuple[Group, Metric, stats.Comparison]], base: str, variant: str, of: str) -> list[str]:
+    """Of a family of comparisons, which is corrected for their number."""
     if not compared:
-        return [f"{name}: one pair of {of} shows no difference and no equality: take more pairs."]
-    out = [one for one in compared if one.outstanding]
-    only = [one for one in compared if one.ratio.shown and not one.outstanding]
-    zeros = sum(isinstance(one.ratio, stats.Difference) for one in compared)
-    pairs = max(one.ratio.pairs for one in compared)
+        return [f"{variant}/{base}: one pair of {of} shows no difference and no equality: take more pairs."]
+    ratios = [ratio for _, _, ratio in compared]
+    out: list[str] = []
+    only: list[str] = []
+    for (group, metric, ratio), outstanding in zip(compared, stats.outstanding(ratios), strict=True):
+        if outstanding or ratio.shown:
+            mode = f", {title(group.mode)}" if group.mode != KERNEL else ""
+            unit = f" {metric.unit}".rstrip() if isinstance(ratio, stats.Difference) else ""
+            sentence = f"{group.scenario}{mode}, {group.place}, {metric.title}: {ratio.verdict(variant)}, {ratio}{unit}"
+            (out if outstanding else only).append(sentence)
+    zeros = sum(isinstance(ratio, stats.Difference) for ratio in ratios)
     lines = [
-        f"{name} over {pairs} pairs of {of}: {len(out)} of {len(compared)} comparisons stand out (Holm's method, 5 %),"
-        f" {len(only)} more have a 95 % interval that leaves out equality, of which chance alone makes about"
-        f" {len(compared) * (1 - stats.CONFIDENCE):.0f}."
+        f"{variant}/{base} over {max(ratio.pairs for ratio in ratios)} pairs of {of}: {len(out)} of {len(compared)}"
+        f" comparisons stand out (Holm's method, 5 %), {len(only)} more have a 95 % interval that leaves out equality,"
+        f" of which chance alone makes about {len(compared) * (1 - stats.CONFIDENCE):.0f}."
         + (f" {zeros} are differences, not ratios, because a value is zero." if zeros else "")
     ]
-    lines += [f"stands out: {_sentence(one)}" for one in out]
-    return lines + [f"uncorrected: {_sentence(one)}" for one in only]
-
-
-def _sentence(one: Compared) -> str:
-    mode = f", {title(one.group.mode)}" if one.group.mode != KERNEL else ""
-    unit = f" {one.metric.unit}".rstrip() if isinstance(one.ratio, stats.Difference) else ""
-    what = f"{one.group.scenario}{mode}, {one.group.place}, {one.metric.title}"
-    return f"{what}: {one.ratio.verdict(title(one.variant))}, {one.ratio}{unit}"
+    lines += [f"stands out: {sentence}" for sentence in out]
+    return lines + [f"uncorrected: {sentence}" for sentence in only]

@@ -4,9 +4,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich import box
-from rich.table import Table as RichTable
-
 from .. import tables
 from .catalogue import SCALE
 from .contenders import KERNEL, title
@@ -123,31 +120,6 @@ class Beside(Table):
         values.append(_number(direct.values.get(SCALE), first.metric) if direct else "")
         ratios = [_ratio(cells.get(metric.name), group.variants[1]) for metric in self.metrics]
         return [[*about, *values, ratios[0], _ratio(direct, SCALE), *ratios[1:]]] if any(ratios) else []
-
-
-def is_ratio(row: Sequence[str], names: int) -> bool:
-    """Does this row hold ratios?"""
-    return "/" in row[names - 1]
-
-
-def show(table: Table) -> None:
-    """Print a table on stdout."""
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    count = len(table.names())
-    for index, name in enumerate(table.header()):
-        left = index < count
-        heading = name.replace(", ", "\n").replace("ratio ", "ratio\n")
-        shown.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=left)
-    last = [""] * (count - 1)
-    for row in table.rows():
-        if last and last[0] and row[0] != last[0]:
-            shown.add_section()
-        about = ["" if row[: index + 1] == last[: index + 1] else row[index] for index in range(count - 1)]
-        last = row[: count - 1]
-        # The interval goes below the ratio: a terminal is narrow.
-        cells = [cell.replace(" (", "\n(") for cell in row[count:]]
-        shown.add_row(*about, row[count - 1], *cells, style="bold" if is_ratio(row, count) else None)
-    tables.console().print(shown)
 
 
 def markdown(table: Table) -> str:
