@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Reads what the plugin counts with lines=on: transfers of cache lines, by function and by line.
+"""Reads what the plugin counts with lines=on: transfers of cache lines, by line and function.
 
 The address of a dynamic line differs from one load to the next. Such lines are grouped by their kind and by
 the functions that transfer them.
@@ -8,10 +8,9 @@ the functions that transfer them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 LINE = 64
 AREAS = (
@@ -30,15 +29,6 @@ ALIKE = 0.5
 
 Key = tuple[str, frozenset[str]]
 """The kind of a line, and of a line of the heap the functions that characterize it."""
-
-
-class Transfers(NamedTuple):
-    """Transfers of a line that one function caused: how many, and how many handed it from writer to writer."""
-
-    number: int
-    handovers: int
-    function: str
-    address: int
 
 
 @dataclass
@@ -69,6 +59,9 @@ class Line:
         self.number += other.number
 
 
+Sums = dict[Key, Line]
+
+
 class Symbols:
     """The static data of a System.map."""
 
@@ -95,37 +88,30 @@ class Symbols:
         return ", ".join([first_name, *self.names[before:end]])
 
 
-def regions(text: Iterable[str]) -> Iterator[list[Transfers]]:
-    """What the plugin counted between the marks, region by region."""
-    region: list[Transfers] | None = None
-    for line in text:
-        if line.rstrip() == "region":
-            if region is not None:
-                yield region
-            region = []
+def regions(text: Iterable[str], symbols: Symbols) -> Iterator[list[Line]]:
+    """The lines of what the plugin counted between the marks, region by region."""
+    found: dict[int, Line] | None = None
+    for row in text:
+        if row.rstrip() == "region":
+            if found is not None:
+                yield list(found.values())
+            found = {}
             continue
-        count, handovers, function, address = line.split()
-        assert region is not None
-        region.append(Transfers(int(count), int(handovers), function, int(address, 16)))
-    if region is not None:
-        yield region
-
-
-def lines(region: Sequence[Transfers], symbols: Symbols) -> list[Line]:
-    """The lines of a region."""
-    found: dict[int, Line] = {}
-    for count, handovers, function, address in region:
+        count, handovers, function, hexadecimal = row.split()
+        address = int(hexadecimal, 16)
+        assert found is not None
         line = found.get(address) or found.setdefault(address, Line(symbols.kind(address)))
-        line.functions[function] += count
-        line.handovers += handovers
-    return list(found.values())
+        line.functions[function] += int(count)
+        line.handovers += int(handovers)
+    if found is not None:
+        yield list(found.values())
 
 
-def by_key(found: Iterable[Line]) -> dict[Key, Line]:
+def summed(found: Iterable[tuple[Key, Line]]) -> Sums:
     """Sums of lines with the same key."""
-    sums: dict[Key, Line] = {}
-    for line in found:
-        sums.setdefault(line.key, Line(line.kind, number=0)).add(line)
+    sums: Sums = {}
+    for key, line in found:
+        sums.setdefault(key, Line(line.kind, number=0)).add(line)
     return sums
 
 
@@ -135,12 +121,9 @@ def likeness(one: Counter[str], other: Counter[str]) -> float:
     return sum(min(count / a, other[name] / b) for name, count in one.items() if name in other)
 
 
-def groups(sums: Sequence[Mapping[Key, Line]]) -> dict[Key, Key]:
+def groups(runs: Iterable[Sums]) -> dict[Key, Key]:
     """The group of each key, so that lines of different loads which are alike are in one: most transfers first."""
-    together: dict[Key, Line] = {}
-    for part in sums:
-        for key, line in part.items():
-            together.setdefault(key, Line(line.kind, number=0)).add(line)
+    together = summed(item for sums in runs for item in sums.items())
     group_of: dict[Key, Key] = {}
     heap: dict[Key, Counter[str]] = {}
     for key, line in sorted(together.items(), key=lambda item: (-item[1].transfers, item[0][0], sorted(item[0][1]))):
@@ -154,20 +137,3 @@ def groups(sums: Sequence[Mapping[Key, Line]]) -> dict[Key, Key]:
         else:
             heap[key] = Counter(line.functions)
     return group_of
-
-
-def merged(sums: Mapping[Key, Line], group_of: Mapping[Key, Key]) -> dict[Key, Line]:
-    """Sums of the groups."""
-    found: dict[Key, Line] = {}
-    for key, line in sums.items():
-        found.setdefault(group_of[key], Line(line.kind, number=0)).add(line)
-    return found
-
-
-def by_function(sums: Mapping[Key, Line]) -> Counter[str]:
-    """Transfers by function."""
-    total: defaultdict[str, int] = defaultdict(int)
-    for line in sums.values():
-        for name, count in line.functions.items():
-            total[name] += count
-    return Counter(total)

@@ -305,6 +305,13 @@ def accept(core: str, cells: Sequence[Cell], said: Sequence[str], counted: Seque
     return found
 
 
+def check(core: str, result: emulated.VmResult) -> None:
+    """Refuse a boot whose loads failed."""
+    if result.status:
+        words = " ".join(result.stderr.decode(errors="replace").split())[-300:]
+        raise Failure(f"the loads of the {core} core failed: {words or f'status {result.status}'}")
+
+
 def run_core(core: str, boot: Boot) -> tuple[dict[str, Measured], emulated.VmResult]:
     """Boot one core, and run the cells."""
     with tempfile.NamedTemporaryFile("r", dir=paths.BUILD, prefix="price-") as counts:
@@ -321,9 +328,7 @@ def run_core(core: str, boot: Boot) -> tuple[dict[str, Measured], emulated.VmRes
         plan = json.dumps([cell.plan() for cell in boot.cells])
         command = ["env", "PYTHONHASHSEED=0", "python3", "-B", "-c", DRIVER.read_text(), plan]
         result = emulated.run(options, command, again=emulated.from_scratch)
-        if result.status:
-            words = " ".join(result.stderr.decode(errors="replace").split())[-300:]
-            raise Failure(f"the loads of the {core} core failed: {words or f'status {result.status}'}")
+        check(core, result)
         return accept(core, boot.cells, result.stdout.decode().splitlines(), regions(Path(counts.name).read_text())), result
 
 

@@ -6,37 +6,32 @@ counts an access as a transfer if the CPU has to fetch a line that another CPU m
 it elsewhere. The counts vary, so each load is repeated.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import paths, tables
 from ..build import kernel
 from ..build.variants import MEASURED
-from ..check.lines import fingerprint
 from ..errors import Failure
 from ..progress import Bar
 from ..steps import only_one, write_whole
 from ..vm import emulated, images, machine
 from ..vm.options import CORES
 from . import boots, price, transfers_page
-from .cache_lines import Key, Line, Symbols, Transfers, by_function, by_key, groups, lines, merged, regions
+from .cache_lines import Line, Sums, Symbols, groups, regions, summed
+from .transfers_page import CPUS, MODES, PLACES
 
-CPUS = (2, 4, 8)
-PLACES = ("separate", "one", "device")
-MODES = ("buffered", "early", "dontcache")
-"""Early is buffered, too, but the flusher writes beside the writers, as it does for DONTCACHE."""
 REPETITIONS = 5
 """As often as each load is counted. It runs once before that: the first run is the first to touch many lines."""
 SIZE, BYTES = 4096, 32 << 20
 """Of a write, and of what all writers write."""
+WRITES = BYTES // SIZE
 MEMORY = "1700M"
 HOT = 0.5
 """Handovers per write from which on a line counts as written by several CPUs once per write. With two writers that
@@ -44,7 +39,7 @@ alternate at random a line that each write modifies is handed over at every seco
 SHOWN = 3
 """Functions that are named with a line."""
 SMALLEST = 0.005
-"""Transfers per write from which on a function or a group of lines is kept."""
+"""Transfers per write from which on a group of lines is kept."""
 
 SKIPPED = (
     *("rep_movs_alternative", "rep_stos_alternative", "memcpy*", "__memcpy", "memmove*", "__memmove"),
@@ -58,29 +53,7 @@ SKIPPED = (
 guest is slow: ticks come about as often as writes, and would hide all else."""
 
 
-@dataclass
-class Run:
-    """One repetition of a load: its writes, and the lines that were transferred."""
-
-    writes: int
-    sums: dict[Key, Line]
-    hottest: Line
-    hot: int
-    """Lines of at least HOT handovers per write."""
-
-    @classmethod
-    def of(cls, writes: int, found: Sequence[Line]) -> Run:
-        """What is kept of the lines of a region."""
-        hottest = max(found, key=lambda line: line.transfers)
-        return cls(writes, by_key(found), hottest, sum(line.handovers >= HOT * writes for line in found))
-
-    @property
-    def transfers(self) -> float:
-        """Per write."""
-        return sum(line.transfers for line in self.sums.values()) / self.writes
-
-
-Runs = dict[tuple[str, str], list[Run]]
+Runs = dict[tuple[str, str], list[Sums]]
 """By place and mode, in the order of the repetitions."""
 
 
@@ -94,7 +67,7 @@ def skipped(system_map: str) -> list[str]:
     return sorted({name for names in matched.values() for name in names})
 
 
-def accept(core: str, said: Sequence[str], counted: Iterable[list[Transfers]], symbols: Symbols) -> Runs:
+def accept(core: str, said: Sequence[str], counted: Iterable[list[Line]]) -> Runs:
     """The runs of a boot without the first of each load, if the guest and the plugin prove what they measured."""
     guest, *results = [json.loads(line) for line in said] or [{"core": "unknown"}]
     if guest["core"] != core:
@@ -102,31 +75,23 @@ def accept(core: str, said: Sequence[str], counted: Iterable[list[Transfers]], s
     loads = [(place, mode) for _ in range(REPETITIONS + 1) for place in PLACES for mode in MODES]
     if [(result["place"], result["mode"]) for result in results] != loads:
         raise Failure(f"of {len(loads)} loads the guest ran {len(results)}; nothing is reported")
+    regions_ = [summed((line.key, line) for line in region) for region in counted]
+    if len(regions_) != len(loads):
+        raise Failure(f"of {len(loads)} loads the plugin counted {len(regions_)}; nothing is reported")
     found: Runs = {}
-    number = 0
-    for number, region in enumerate(counted, 1):
-        if number <= len(results):
-            run = _run(core, results[number - 1], lines(region, symbols))
-            if results[number - 1]["repetition"]:
-                found.setdefault(loads[number - 1], []).append(run)
-    if number != len(loads):
-        raise Failure(f"of {len(loads)} loads the plugin counted {number}; nothing is reported")
+    for (place, mode), result, sums in zip(loads, results, regions_, strict=True):
+        writes, pages = result["writes"], result["pages"]
+        if writes != WRITES:
+            raise Failure(f"{place}, {mode}: the writers wrote {writes} times, not {WRITES}; nothing is reported")
+        # The C core does not drop all that it should.
+        cached = pages * 4096 > BYTES // 8
+        if cached != (mode != "dontcache") and (core, mode) != ("c", "dontcache"):
+            raise Failure(f"{place}, {mode}: {pages} pages were cached in the end; nothing is reported")
+        if not sums:
+            raise Failure(f"{place}, {mode}: the plugin counted no transfer; nothing is reported")
+        if result["repetition"]:
+            found.setdefault((place, mode), []).append(sums)
     return found
-
-
-def _run(core: str, result: Mapping[str, Any], found: Sequence[Line]) -> Run:
-    """One run, if it is what was asked for."""
-    place, mode, writes, pages = (result[name] for name in ("place", "mode", "writes", "pages"))
-    load = f"{place}, {mode}"
-    if writes != BYTES // SIZE:
-        raise Failure(f"{load}: the writers wrote {writes} times, not {BYTES // SIZE}; nothing is reported")
-    # The C core does not drop all that it should.
-    cached = pages * 4096 > writes * SIZE // 8
-    if cached != (mode != "dontcache") and (core, mode) != ("c", "dontcache"):
-        raise Failure(f"{load}: {pages} pages were cached in the end; nothing is reported")
-    if not found:
-        raise Failure(f"{load}: the plugin counted no transfer; nothing is reported")
-    return Run.of(writes, found)
 
 
 def prove(result: emulated.VmResult) -> None:
@@ -135,129 +100,59 @@ def prove(result: emulated.VmResult) -> None:
         raise Failure(f"the accelerator was {result.accel}, not tcg with a thread for each CPU; nothing is reported")
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A copy of the measured kernel and its symbols: a build that others start meanwhile changes neither."""
-
-    image: Path
-    system_map: Path
-
-    @classmethod
-    def copied(cls, folder: Path) -> Kernel:
-        """The kernel that is up to date."""
-        kernel.ensure()
-        with only_one("kernel"):
-            return cls(
-                Path(shutil.copy2(MEASURED.image, folder / "bzImage")),
-                Path(shutil.copy2(MEASURED.out / "System.map", folder)),
-            )
-
-
-def run_core(core: str, cpus: int, measured: Kernel, bar: Bar) -> tuple[Runs, emulated.VmResult]:
-    """Boot one core, and run the loads."""
-    output = bytearray()
-
-    def hear(data: bytes) -> None:
-        output.extend(data)
-        bar.advance(data.count(b"\n"))
-
-    def again(_failure: emulated.VmFailure) -> None:
-        bar.advance(-output.count(b"\n"))
-        output.clear()
-
+def run_core(core: str, cpus: int, folder: Path, bar: Bar) -> tuple[Runs, emulated.VmResult]:
+    """Boot one core of the kernel in the folder, and run the loads."""
     plan: dict[str, Any] = {"cpus": cpus, "size": SIZE, "bytes": BYTES // cpus, "repetitions": REPETITIONS + 1}
-    plan |= {"places": PLACES, "modes": MODES}
-    system_map = measured.system_map.read_text()
-    with tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="transfers-") as folder:
-        share = Path(folder)
-        for file in (price.LOAD, price.DRIVER, price.DRIVER.with_name("transfers.py")):
-            shutil.copy2(file, share)
-        counts = share / "counts"
-        plugin = f"{price.PLUGIN},lines=on,symbols={measured.system_map},out={counts},skip={'+'.join(skipped(system_map))}"
-        options = emulated.VmOptions(
-            core=core,
-            smp=cpus,
-            mem=MEMORY,
-            nvme=None,
-            share=share,
-            append="nokaslr",
-            accel="tcg",
-            kernel=measured.image,
-            devices=("-plugin", plugin),
-        )
-        command = ["python3", "-B", "/share/transfers.py", json.dumps(plan)]
-        result = emulated.run(options, command, hear, again=again)
-        if result.status:
-            words = " ".join(result.stderr.decode(errors="replace").split())[-300:]
-            raise Failure(f"the loads of the {core} core failed: {words or f'status {result.status}'}")
-        prove(result)
-        with counts.open() as text:
-            said = output.decode().splitlines()
-            return accept(core, said, regions(text), Symbols(system_map)), result
-
-
-def _functions(line: Line, called: Mapping[str, str]) -> list[str]:
-    """The functions that transfer a line most."""
-    return [called.get(name, name) for name, _ in line.functions.most_common(SHOWN)]
-
-
-def _hottest(runs: Sequence[Run], called: Mapping[str, str]) -> dict[str, Any]:
-    """The line with the most transfers of each repetition, in the mean."""
-    total = Line(runs[0].hottest.kind, number=0)
-    for run in runs:
-        total.add(run.hottest)
-    writes = sum(run.writes for run in runs)
-    return {
-        "kind": total.kind,
-        "functions": _functions(total, called),
-        "transfers": total.transfers / writes,
-        "handovers": total.handovers / writes,
-    }
+    plan |= {"places": list(PLACES), "modes": list(MODES)}
+    names, counts = folder / "System.map", folder / f"counts-{core}"
+    system_map = names.read_text()
+    stream = boots.Stream(bar)
+    options = emulated.VmOptions(
+        core=core,
+        smp=cpus,
+        mem=MEMORY,
+        nvme=None,
+        share=folder,
+        append="nokaslr",
+        accel="tcg",
+        kernel=folder / MEASURED.image.name,
+        devices=("-plugin", f"{price.PLUGIN},lines=on,symbols={names},out={counts},skip={'+'.join(skipped(system_map))}"),
+    )
+    command = ["python3", "-B", "/share/transfers.py", json.dumps(plan)]
+    result = emulated.run(options, command, stream, again=stream.restart)
+    price.check(core, result)
+    prove(result)
+    with counts.open() as text:
+        return accept(core, stream.data.decode().splitlines(), regions(text, Symbols(system_map))), result
 
 
 def describe(runs: Runs) -> dict[str, Any]:
-    """All figures of a core, per write: of each load, and of the functions and lines in each mode."""
-    names = {name for part in runs.values() for run in part for name in by_function(run.sums)}
+    """All figures of a core, per write: of each load, and of the lines in each mode."""
+    names = {name for part in runs.values() for sums in part for line in sums.values() for name in line.functions}
     called = price.demangled(sorted(name for name in names if name.startswith("_R")))
     found: dict[str, Any] = {}
     for place in PLACES:
         of_place = [runs[place, mode] for mode in MODES]
-        group_of = groups([run.sums for part in of_place for run in part])
-        functions: dict[str, list[float]] = {}
-        sums: dict[Key, list[Line]] = {}
-        writes = sum(run.writes for run in of_place[0])
-        for number, part in enumerate(of_place):
-            for run in part:
-                for name, count in by_function(run.sums).items():
-                    functions.setdefault(called.get(name, name), [0.0] * len(MODES))[number] += count / writes
-                for key, line in merged(run.sums, group_of).items():
-                    sums.setdefault(key, [Line(line.kind, number=0) for _ in MODES])[number].add(line)
-        alike: list[dict[str, Any]] = []
-        for of_modes in sums.values():
-            total = Line(of_modes[0].kind, number=0)
-            for line in of_modes:
-                total.add(line)
-            alike.append(
-                {
-                    "kind": total.kind,
-                    "functions": _functions(total, called),
-                    "transfers": [line.transfers / writes for line in of_modes],
-                    "handovers": [line.handovers / writes for line in of_modes],
-                    "lines": [line.number / len(part) for line, part in zip(of_modes, of_place, strict=True)],
-                }
-            )
-        found[place] = {
-            "loads": {
-                mode: {
-                    "transfers": [run.transfers for run in part],
-                    "hot": [run.hot for run in part],
-                    "hottest": _hottest(part, called),
-                }
-                for mode, part in zip(MODES, of_place, strict=True)
-            },
-            "functions": {name: rates for name, rates in sorted(functions.items()) if max(rates) >= SMALLEST},
-            "lines": [group for group in alike if max(group["transfers"]) >= SMALLEST],
+        group_of = groups(sums for part in of_place for sums in part)
+        of_modes = [summed((group_of[key], line) for sums in part for key, line in sums.items()) for part in of_place]
+        alike = []
+        for key in dict.fromkeys(key for sums in of_modes for key in sums):
+            lines = [sums.get(key, Line(key[0], number=0)) for sums in of_modes]
+            functions = sum((line.functions for line in lines), Counter[str]())
+            group: dict[str, Any] = {
+                "kind": key[0],
+                "functions": [called.get(name, name) for name, _ in functions.most_common(SHOWN)],
+                "transfers": [line.transfers / WRITES / REPETITIONS for line in lines],
+                "handovers": [line.handovers / WRITES / REPETITIONS for line in lines],
+                "lines": [line.number / REPETITIONS for line in lines],
+            }
+            if max(group["transfers"]) >= SMALLEST:
+                alike.append(group)
+        loads = {
+            mode: {"transfers": [sum(line.transfers for line in sums.values()) / WRITES for sums in part]}
+            for mode, part in zip(MODES, of_place, strict=True)
         }
+        found[place] = {"loads": loads, "lines": alike}
     return found
 
 
@@ -268,18 +163,22 @@ def main(cpus: int) -> int:
     machine.polite()
     price.ensure_plugin()
     images.ensure_program(price.LOAD_SOURCE, price.LOAD)
-    setup: dict[str, Any] = {"date": boots.now(), "command": f"make price CPUS={cpus}"}
-    setup |= {"revision": boots.revision(), "code": fingerprint()}
-    setup |= {"cpus": cpus, "size": SIZE, "bytes": BYTES, "repetitions": REPETITIONS, "hot": HOT, "skipped": SKIPPED}
+    kernel.ensure()
     cores = {}
-    with tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="transfers-") as folder:
-        measured = Kernel.copied(Path(folder))
+    with tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="transfers-") as name:
+        folder = Path(name)
+        for file in (price.LOAD, price.DRIVER, price.DRIVER.with_name("transfers.py")):
+            shutil.copy2(file, folder)
+        with only_one("kernel"):
+            # A build that others start meanwhile changes neither.
+            for file in (MEASURED.image, MEASURED.out / "System.map"):
+                shutil.copy2(file, folder)
         with Bar("counting", len(CORES) * (1 + (REPETITIONS + 1) * len(PLACES) * len(MODES))) as bar:
             for core in reversed(CORES):
-                runs, result = run_core(core, cpus, measured, bar)
+                runs, result = run_core(core, cpus, folder, bar)
                 cores[core] = describe(runs)
-                setup |= {"kernel": result.kernel, "qemu": result.qemu_version, "accelerator": result.accel}
-                setup[f"qemu_command_{core}"] = result.qemu_command
+    setup: dict[str, Any] = boots.setup(f"make price CPUS={cpus}", result)
+    setup |= {"cpus": cpus, "size": SIZE, "bytes": BYTES, "repetitions": REPETITIONS, "hot": HOT, "skipped": SKIPPED}
     document = {"format": 1, "unit": "transfers of cache lines per write", "setup": setup, "cores": cores}
     write_whole(transfers_page.result(cpus), json.dumps(document, indent=1) + "\n")
     tables.show(transfers_page.page([document]))
