@@ -7,8 +7,8 @@ second run gives the same digits, and a ratio needs no interval.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .. import arch, paths
 from ..arch import ARM64, X86
@@ -115,37 +115,31 @@ class Measured:
     operations: dict[str, float]
     overwrites: dict[str, float]
     rounds: dict[str, float]
-    look: float | None
-    files: dict[str, float]
+    look: float = 0.0
+    """of Rust only, as the files"""
+    files: dict[str, float] = field(default_factory=dict)
 
 
 def parse(output: bytes, core: str) -> Measured:
     """The instructions of everything, from the guest's driver; all must be there."""
     try:
         document = json.loads(output)
-        active, lines = str(document["core"]), [str(line) for line in document["lines"]]
+        active, lines = str(document["core"]), [str(line).split() for line in document["lines"]]
         outputs = {str(block): [str(line) for line in said] for block, said in document["overwrite"].items()}
         rounds = {dirty: float(document["rounds"][dirty]) for dirty in ROUNDS}
-        look = float(document["look"]) if core == "rust" else None
+        look = float(document["look"]) if core == "rust" else 0.0
         files = {count: float(document["files"][count]) for count in FILES} if core == "rust" else {}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Failure(f"the micro-benchmark of the {core} core printed nothing; see build/log") from None
     if active != core:
         raise Failure(f"the active core was {active}, not {core}; nothing is reported")
-    figures = dict(_figures(lines))
+    figures = {words[0]: float(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
     missing = [name for name in FIGURES if figures.get(name, 0) <= 0]
     if missing:
         raise Failure(f"the micro-benchmark of the {core} core lacks {', '.join(missing)}; nothing is reported")
-    if min([*rounds.values(), *files.values()]) <= 0 or look == 0:
+    if min([*rounds.values(), *files.values()]) <= 0 or (core == "rust" and look == 0):
         raise Failure(f"the flusher of the {core} core had no round; nothing is reported")
     return Measured(figures, overwrite.parse(outputs, core), rounds, look, files)
-
-
-def _figures(lines: Iterable[str]) -> Iterable[tuple[str, float]]:
-    for line in lines:
-        words = line.split()
-        if len(words) == 2 and words[1].isdigit():
-            yield words[0], float(words[1])
 
 
 def ratios(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -172,44 +166,36 @@ def measure(core: str, variant: Variant = MEASURED) -> tuple[Measured, emulated.
     return parse(result.stdout, core), result
 
 
-def judge(
-    operations: Mapping[str, Mapping[str, float]],
-    overwrites: Mapping[str, overwrite.Figures],
-    rounds: Mapping[str, float],
-    look: float,
-    files: Mapping[str, float],
-    dearer: Mapping[str, float],
-) -> None:
+def judge(measured: Mapping[str, Measured], dearer: Mapping[str, float]) -> None:
     """Raise if Rust costs more than C, holds a lock for long, or cares where a write lands or who else is dirty."""
+    rust = measured["rust"]
     above = [
         f"{name} {ratio:.3f} (at most {dearer.get(name, LIMIT):.2f})"
-        for name, ratio in ratios(operations).items()
+        for name, ratio in ratios({core: one.operations for core, one in measured.items()}).items()
         if ratio > dearer.get(name, LIMIT)
     ]
-    above += overwrite.above(overwrites)
-    uneven = overwrite.uneven(overwrites["rust"])
+    above += overwrite.above({core: one.overwrites for core, one in measured.items()})
     complaints = []
     if above:
         complaints.append(f"Rust costs more instructions than C: {', '.join(above)}")
-    if uneven:
+    if uneven := overwrite.uneven(rust.overwrites):
+        limits = ", ".join(f"{limit} with blocks of {block}" for block, limit in overwrite.FLAT.items())
         complaints.append(
-            f"with Rust the cost of an overwrite depends on its place: {', '.join(uneven)};"
-            f" the limits are {' and '.join(map(str, overwrite.FLAT.values()))} times the cost at the start of the folio,"
-            f" with blocks of {' and '.join(overwrite.FLAT)}"
+            f"with Rust the cost of an overwrite depends on its place: {', '.join(uneven)}; the limits are {limits}"
         )
-    few, many = (rounds[dirty] for dirty in ROUNDS)
+    few, many = (rust.rounds[dirty] for dirty in ROUNDS)
     if many > few * ROUND_LIMIT:
         complaints.append(
             f"with Rust a round for one page costs {many / few:.2f} times as much beside {ROUNDS[1]} dirty inodes"
             f" as beside {ROUNDS[0]}; the limit is {ROUND_LIMIT:.2f}"
         )
-    some, all_of_them = (files[count] for count in FILES)
+    some, all_of_them = (rust.files[count] for count in FILES)
     if all_of_them > some * FILES_LIMIT:
         complaints.append(
             f"{FILES[1]} files at once cost {all_of_them / some:.1f} times what {FILES[0]} do; the limit is {FILES_LIMIT}"
         )
-    if look > LOOK_LIMIT:
-        complaints.append(f"a look at the flusher's lists takes {look:.0f} instructions; the limit is {LOOK_LIMIT}")
+    if rust.look > LOOK_LIMIT:
+        complaints.append(f"a look at the flusher's lists takes {rust.look:.0f} instructions; the limit is {LOOK_LIMIT}")
     if complaints:
         raise Failure("; ".join(complaints))
 
@@ -222,7 +208,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--arch", help=f"on an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
     options = parser.parse_args(arguments)
     variant = of_arch(*arch.chosen(options.arch, None))
-    dearer = DEARER[variant.arch]
     machine.polite()
     kernel.ensure(variant)
     measured: dict[str, Measured] = {}
@@ -230,13 +215,17 @@ def main(arguments: list[str]) -> int:
         print(f"{core} core under icount ...", file=sys.stderr, flush=True)
         measured[core], result = measure(core, variant)
     figures = {core: measured[core].operations for core in CORES}
-    overwrites = {core: measured[core].overwrites for core in CORES}
-    rounds = {core: measured[core].rounds for core in CORES}
-    look, files = measured["rust"].look or 0, measured["rust"].files
     command = f"make micro ARCH={options.arch}" if options.arch else "make micro"
-    document = {"setup": boots.setup(command, result), "figures": figures, "ratios": ratios(figures)}
-    document |= {"overwrite": overwrite.document(overwrites), "rounds": rounds, "look": look, "files": files}
+    document = {
+        "setup": boots.setup(command, result),
+        "figures": figures,
+        "ratios": ratios(figures),
+        "overwrite": overwrite.document({core: measured[core].overwrites for core in CORES}),
+        "rounds": {core: measured[core].rounds for core in CORES},
+        "look": measured["rust"].look,
+        "files": measured["rust"].files,
+    }
     write_whole(paths.BUILD / "report" / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
     show(kept.micro_page(document))
-    judge(figures, overwrites, rounds["rust"], look, files, dearer)
+    judge(measured, DEARER[variant.arch])
     return 0

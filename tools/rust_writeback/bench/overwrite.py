@@ -7,7 +7,6 @@ folio's start.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,32 +41,13 @@ follows the ring of 512 or 2048 buffers to the range, in three instructions for 
 Figures = Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class Series:
-    """Rows that differ in where the write lands."""
-
-    name: str
-    places: Sequence[str]
-
-    def rows(self) -> list[str]:
-        """The names of the rows."""
-        return [f"{self.name} {place}" for place in self.places]
-
-    def worst(self, figures: Figures) -> tuple[float, str]:
-        """The highest cost, times that at the start, and where it is."""
-        start = figures[self.rows()[0]]
-        return max((figures[f"{self.name} {place}"] / start, place) for place in self.places)
-
-
-def series(block: int) -> list[Series]:
-    """All series on a file system with such blocks."""
-    result = [Series(f"{block} {call} {size}", PLACES) for call in CALLS for size in SIZES]
-    result.append(Series(f"{block} curve", [str(offset) for offset in OFFSETS]))
-    return result + [Series(f"{block} order {order}", PLACES) for order in ORDERS]
-
-
-ALL = [one for block in BLOCKS for one in series(block)]
-ROWS = [row for one in ALL for row in one.rows()]
+SERIES: dict[str, Sequence[str]] = {}
+"""The places by the name of the series."""
+for _block in BLOCKS:
+    SERIES |= {f"{_block} {call} {size}": PLACES for call in CALLS for size in SIZES}
+    SERIES[f"{_block} curve"] = [str(offset) for offset in OFFSETS]
+    SERIES |= {f"{_block} order {order}": PLACES for order in ORDERS}
+ROWS = [f"{name} {place}" for name, places in SERIES.items() for place in places]
 
 
 def ensure(arch: Arch = X86) -> Path:
@@ -92,13 +72,8 @@ def parse(outputs: Mapping[str, Sequence[str]], core: str) -> dict[str, float]:
             figures[row] = float(value)
     missing = [row for row in ROWS if row not in figures]
     if missing:
-        raise Failure(f"the overwrites of the {core} core lack {_some(missing)}; nothing is reported")
+        raise Failure(f"the overwrites of the {core} core lack {missing[0]}; nothing is reported")
     return figures
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
 
 
 def ratios(figures: Mapping[str, Figures]) -> dict[str, float]:
@@ -106,31 +81,27 @@ def ratios(figures: Mapping[str, Figures]) -> dict[str, float]:
     return {row: figures["rust"][row] / figures["c"][row] for row in ROWS}
 
 
-def limit(row: str) -> float:
-    """What Rust may cost in a row, times C."""
-    return RING_LIMIT if row.split()[1] == "io_uring" else LIMIT
-
-
 def above(figures: Mapping[str, Figures]) -> list[str]:
     """The rows in which Rust costs more than C."""
+    limits = {row: RING_LIMIT if row.split()[1] == "io_uring" else LIMIT for row in ROWS}
     return [
-        f"{row} {ratio:.3f} (at most {limit(row):.3f})" for row, ratio in ratios(figures).items() if ratio > limit(row)
+        f"{row} {ratio:.3f} (at most {limits[row]:.3f})" for row, ratio in ratios(figures).items() if ratio > limits[row]
     ]
 
 
+def worst(figures: Figures, name: str) -> tuple[float, str]:
+    """The highest cost of a series, times that at the start of the folio, and where it is."""
+    start = figures[f"{name} {SERIES[name][0]}"]
+    return max((figures[f"{name} {place}"] / start, place) for place in SERIES[name])
+
+
 def uneven(figures: Figures) -> list[str]:
-    """The series that are not flat: how many rows cost too much, and the worst of them."""
-    result = []
-    for one in ALL:
-        start = figures[one.rows()[0]]
-        count = sum(figures[row] > FLAT[one.name.split()[0]] * start for row in one.rows())
-        if count:
-            ratio, place = one.worst(figures)
-            result.append(f"{one.name} {place} {ratio:.2f}" + (f" ({count} offsets)" if count > 2 else ""))
-    return result
+    """The worst row of each series that is not flat."""
+    found = [(name, *worst(figures, name)) for name in SERIES]
+    return [f"{name} {place} {ratio:.2f}" for name, ratio, place in found if ratio > FLAT[name.split()[0]]]
 
 
 def document(figures: Mapping[str, Figures]) -> dict[str, Any]:
     """All of it, for micro.json."""
-    worst = {core: {one.name: one.worst(figures[core])[0] for one in ALL} for core in CORES}
-    return {"figures": figures, "ratios": ratios(figures), "worst_over_start": worst}
+    highest = {core: {name: worst(figures[core], name)[0] for name in SERIES} for core in CORES}
+    return {"figures": figures, "ratios": ratios(figures), "worst_over_start": highest}
