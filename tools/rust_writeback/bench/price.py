@@ -16,9 +16,10 @@ import os
 import re
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +147,6 @@ def _cells(places: Sequence[str], loads: Sequence[str], sizes: Sequence[str], me
     return [Cell(*each) for each in itertools.product(places, loads, sizes, (memory,), modes)]
 
 
-GATE = _cells(FILE_SYSTEMS, ("new", "disk"), ("4k", "64k"), FITS, CACHING)
-"""What make test measures: the first boot of a whole run."""
-
-
 @dataclass(frozen=True)
 class Boot:
     """A guest with so much memory, and what it runs."""
@@ -180,16 +177,12 @@ def whole_run() -> list[Boot]:
         *_cells(("device",), ("disk",), whole, LARGER, CACHING),
         *_cells(("device",), ("random",), small, LARGER, CACHING),
     ]
-    return [
-        gate(),
-        Boot(MEMORY, _in_turn(fits)),
-        *(Boot(mem, _in_turn(larger)) for mem in LITTLE_MEMORY),
-    ]
+    return [gate(), Boot(MEMORY, _in_turn(fits)), *(Boot(mem, _in_turn(larger)) for mem in LITTLE_MEMORY)]
 
 
 def gate() -> Boot:
-    """The boot of make test."""
-    return Boot(MEMORY, _in_turn(GATE))
+    """The boot of make test, and the first one of a whole run."""
+    return Boot(MEMORY, _in_turn(_cells(FILE_SYSTEMS, ("new", "disk"), ("4k", "64k"), FITS, CACHING)))
 
 
 def _in_turn(cells: Sequence[Cell]) -> list[Cell]:
@@ -225,6 +218,7 @@ class Measured:
 
     cell: Cell
     functions: Functions
+    """of all guests together"""
     stays: bool
     """Whether the pages that were written are cached in the end, in any guest."""
     totals: tuple[int, ...]
@@ -234,7 +228,7 @@ class Measured:
 
     def per_mib(self) -> Functions:
         """Instructions for each MiB that was written, by function."""
-        return {name: round(count * MIB / self.cell.bytes) for name, count in self.functions.items()}
+        return {name: round(count * MIB / self.cell.bytes / len(self.totals)) for name, count in self.functions.items()}
 
     @property
     def total(self) -> int:
@@ -242,20 +236,10 @@ class Measured:
         return round(sum(self.totals) / len(self.totals))
 
     def with_guest(self, other: Measured) -> Measured:
-        """The mean of what this and another guest counted."""
-        share = len(self.totals) / (len(self.totals) + 1)
-        names = {*self.functions, *other.functions}
-        mean = {
-            name: round(share * self.functions.get(name, 0) + (1 - share) * other.functions.get(name, 0))
-            for name in names
-        }
-        return replace(
-            self,
-            functions=mean,
-            stays=self.stays or other.stays,
-            totals=self.totals + other.totals,
-            judged=self.judged + other.judged,
-        )
+        """What this and another guest counted."""
+        functions = dict(Counter(self.functions) + Counter(other.functions))
+        stays = self.stays or other.stays
+        return Measured(self.cell, functions, stays, self.totals + other.totals, self.judged + other.judged)
 
 
 Results = dict[str, dict[str, Measured]]
@@ -422,7 +406,7 @@ def demangled(names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, found, strict=True))
 
 
-def keep(found: Results, setup: Mapping[str, Any]) -> None:
+def keep(found: Results, whole: dict[str, Any]) -> None:
     """Keep every function for difference(), and write the page and the README's table."""
     names = sorted({name for cells in found.values() for measured in cells.values() for name in measured.functions})
     called = demangled([name for name in names if name.startswith("_R")])
@@ -433,8 +417,8 @@ def keep(found: Results, setup: Mapping[str, Any]) -> None:
         }
         for core in CORES
     }
-    steps.write_whole(RESULT, json.dumps({"code": setup["code"], **functions}) + "\n")
-    results.publish({"price": document(found, setup)})
+    steps.write_whole(RESULT, json.dumps({"code": whole["setup"]["code"], **functions}) + "\n")
+    results.publish({"price": whole})
 
 
 def main(arguments: list[str]) -> int:
@@ -462,8 +446,9 @@ def main(arguments: list[str]) -> int:
         "guests_of_little_memory": len(LITTLE_MEMORY),
         "not_counted": NOT_COUNTED,
     }
-    keep(found, setup)
-    show(price_page.page(document(found, setup)))
+    whole = document(found, setup)
+    keep(found, whole)
+    show(price_page.page(whole))
     if wrong := judge(found):
         raise Failure(f"Rust costs more instructions than the limits allow: {', '.join(wrong)}")
     return 0
