@@ -6,6 +6,7 @@ because each run took them within its pairs.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,9 @@ def load(folder: Path) -> dict[str, Any]:
     """The results in a folder."""
     try:
         document: dict[str, Any] = json.loads((folder / "results.json").read_text())
-    except FileNotFoundError:
-        hint = "name a folder of make run or make bench below the project"
-        raise Failure(f"{folder} has no results.json; {hint}", 2) from None
-    except ValueError:
-        raise Failure(f"{folder}/results.json cannot be read; make that result again", 2) from None
-    found = document.get("format")
-    if found != report.FORMAT:
+    except (OSError, ValueError):
+        raise Failure(f"{folder} has no results.json; name a folder of make run or make bench below the project", 2) from None
+    if (found := document.get("format")) != report.FORMAT:
         raise Failure(f"{folder}/results.json is of format {found}, not {report.FORMAT}; make it again", 2)
     return document
 
@@ -68,11 +65,10 @@ def rows(a: dict[str, Any], b: dict[str, Any]) -> list[list[str]]:
 
 
 def _text(ratio: dict[str, Any]) -> str:
-    if ratio["low"] is None:
-        return f"{ratio['estimate']:.2f} (one pair)"
-    if ratio["kind"] == "difference":
-        return f"{ratio['estimate']:+.3g} ({ratio['low']:+.3g} to {ratio['high']:+.3g})"
-    return f"{ratio['estimate']:.2f} ({ratio['low']:.2f}-{ratio['high']:.2f})"
+    """As the tables of each of them have it."""
+    kind = stats.Difference if ratio["kind"] == "difference" else stats.Ratio
+    low, high = (ratio["low"], ratio["high"]) if ratio["low"] is not None else (-math.inf, math.inf)
+    return str(kind(ratio["estimate"], low, high, ratio["pairs"]))
 
 
 def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
@@ -84,15 +80,6 @@ def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
     if a["high"] < b["low"]:
         return "B higher"
     return "B lower" if b["high"] < a["low"] else stats.NO_DIFFERENCE
-
-
-def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    """What differs in the two setups."""
-    return [
-        f"{name.replace('_', ' ')}: {a['setup'].get(name)} in A, {b['setup'].get(name)} in B"
-        for name in MATTERS
-        if a["setup"].get(name) != b["setup"].get(name)
-    ]
 
 
 def main(arguments: list[str]) -> int:
@@ -110,7 +97,9 @@ def main(arguments: list[str]) -> int:
     for name, folder, document in zip("AB", options.folders, (a, b), strict=True):
         setup = document["setup"]
         print(f"{name}: {folder}, {setup['date']}, revision {', '.join(setup['revisions'])}, {table.many('pair', setup['pairs'])}")
-    for line in differences(a, b):
-        print(f"the setups differ: {line}")
+    for name in MATTERS:
+        one, two = (document["setup"].get(name) for document in (a, b))
+        if one != two:
+            print(f"the setups differ: {name.replace('_', ' ')}: {one} in A, {two} in B")
     print("The figures of two runs are not paired; the last column says whether the ratios' intervals meet.")
     return 0

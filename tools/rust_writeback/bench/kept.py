@@ -316,7 +316,7 @@ def cell(load: Document, core: str, name: str) -> str:
     if name not in load[core]:
         return "-"
     estimate, low, high = load[core][name]
-    return Ratio(estimate, low, high, PAIRS).cell
+    return str(Ratio(estimate, low, high, PAIRS))
 
 
 def readme_part(document: Document) -> str:

@@ -44,11 +44,6 @@ class Comparison:
         return not self.low <= self.same <= self.high
 
     @property
-    def cell(self) -> str:
-        """As a table has it."""
-        return str(self)
-
-    @property
     def known(self) -> bool:
         """Is there an interval at all?"""
         return not math.isinf(self.high)
@@ -63,14 +58,11 @@ class Comparison:
 class Ratio(Comparison):
     """A geometric mean of ratios."""
 
-    @property
-    def cell(self) -> str:
-        """As a table has it: an interval that is wide and contains 1 is not printed."""
-        return "inconclusive" if self.known and not self.shown and self.high > WIDE * self.low else str(self)
-
     def __str__(self) -> str:
         if not self.known:
             return f"{self.estimate:.2f} (one pair)"
+        if not self.shown and self.high > WIDE * self.low:
+            return "inconclusive"
         digits = 3 if self.high - self.low < FINE else 2
         return f"{self.estimate:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
 
@@ -96,13 +88,9 @@ def paired(base: Sequence[float], other: Sequence[float], differences: bool = Fa
     pairs = list(zip(base, other, strict=True))
     if min(*base, *other) > 0 and not differences:
         middle, half, p = _interval([math.log(b / a) for a, b in pairs])
-        return Ratio(math.exp(middle), math.exp(middle - half), _exp(middle + half), len(pairs), p)
+        return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half), len(pairs), p)
     middle, half, p = _interval([b - a for a, b in pairs])
     return Difference(middle, middle - half, middle + half, len(pairs), p)
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float, float]:

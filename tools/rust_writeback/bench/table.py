@@ -52,7 +52,7 @@ def _number(value: float | None, metric: Metric) -> str:
 
 
 def _ratio(cell: Cell | None, variant: str) -> str:
-    return cell.ratios[variant].cell if cell and variant in cell.ratios else ""
+    return str(cell.ratios[variant]) if cell and variant in cell.ratios else ""
 
 
 @dataclass(frozen=True)
