@@ -4,13 +4,12 @@
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rust_writeback.bench import cache_lines, price, transfers, transfers_page
-from rust_writeback.bench.cache_lines import Line, Symbols
+from rust_writeback.bench import price, transfers
+from rust_writeback.bench.transfers import Region
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 
@@ -19,66 +18,22 @@ ffffffff81000000 T do_write
 ffffffff81000100 t ktime_get
 ffffffff81000300 t not_ktime_get
 ffffffff81000400 T memcpy_orig
-ffffffff82000000 D _sdata
 ffffffff82000000 D jiffies
-ffffffff82000010 d counter
-ffffffff82000100 B table
-ffffffff82000100 B __table_start
-ffffffff82001000 B _end
 """
-SYMBOLS = Symbols(SYSTEM_MAP)
-HEAP, PAGE, STACK = 0xFFFF888000001000, 0xFFFFEA0000000040, 0xFFFFC90000000080
-PLACES, MODES = list(transfers_page.PLACES), list(transfers_page.MODES)
+PLACES, MODES = list(transfers.PLACES), list(transfers.MODES)
 KINDS = len(PLACES) * len(MODES)
 LOADS = KINDS * (transfers.REPETITIONS + 1)
 WRITES = transfers.WRITES
 
 
 def test_regions_are_read() -> None:
-    said = ["region", f"3 1 a {HEAP:x}", f"2 2 b {HEAP:x}", f"1 0 a {HEAP + 64:x}", "region", "region", f"1 1 f {PAGE:x}"]
-    (one, other), nothing, (page,) = cache_lines.regions((f"{line}\n" for line in said), SYMBOLS)
-    assert (one.functions, one.handovers, one.transfers) == (Counter(a=3, b=2), 3, 5)
-    assert (other.functions, other.handovers) == (Counter(a=1), 0)
-    assert (nothing, page.kind) == ([], "struct page")
-
-
-@pytest.mark.parametrize(
-    ("address", "kind"),
-    [
-        (0xFFFFFFFF82000000, "jiffies, counter"),
-        (0xFFFFFFFF82000040, "counter+0x30"),
-        (0xFFFFFFFF82000100, "table"),
-        (HEAP, "heap or per-CPU"),
-        (STACK, "stack or vmalloc"),
-        (0xFFFFFFFF82001000, "other"),
-    ],
-)
-def test_a_line_has_a_name(address: int, kind: str) -> None:
-    assert SYMBOLS.kind(address) == kind
-
-
-def heap(**functions: int) -> Line:
-    return Line(cache_lines.HEAP, Counter(functions), sum(functions.values()) // 2)
-
-
-def sums(*lines: Line) -> cache_lines.Sums:
-    return cache_lines.summed((line.key, line) for line in lines)
-
-
-def test_lines_of_the_heap_are_known_by_their_functions_and_others_by_what_they_are() -> None:
-    # A function that hardly ever transfers the line does not make another line of it.
-    lines = [heap(lock=50, unlock=50), heap(lock=30, unlock=70, rare=1), heap(lock=50)]
-    lines += [Line("struct page", Counter(a=1)), Line("struct page", Counter(b=2))]
-    found = [(line.number, line.transfers) for line in sums(*lines).values()]
-    assert found == [(2, 201), (1, 50), (2, 3)]
-
-
-def test_alike_lines_of_different_loads_are_in_one_group() -> None:
-    shared, freed = heap(lock=60, spin=30, owner=10), heap(free=40)
-    too, other = heap(lock=70, owner=30), heap(free=20, alloc=60)
-    group_of = cache_lines.groups([sums(shared, freed), sums(too, other)])
-    assert group_of[shared.key] == group_of[too.key]
-    assert len(set(group_of.values())) == 3, "the line that is allocated as well is another one"
+    half = WRITES // 2
+    said = ["region", f"{half} {half - 1} a f00", "2 1 b f00", f"1 {half - 1} a f40", "1 1 c f40", "region", "region", "1 1 f f80"]
+    one, nothing, other = transfers.regions(f"{line}\n" for line in said)
+    assert (one.transfers, one.handovers) == (Counter(a=half + 1, b=2, c=1), Counter(a=2 * half - 2, b=1, c=1))
+    # The functions together hand two of the lines over at every second write.
+    assert (one.hot, other.hot) == (2, 0)
+    assert (nothing, other.transfers) == (Region(), Counter(f=1))
 
 
 def test_what_is_skipped_is_a_function_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,18 +56,16 @@ def said(core: str = "rust", **changed: Any) -> list[str]:
     return [json.dumps(line) for line in ({"core": core}, *results)]
 
 
-def counted(number: int = LOADS, empty: int | None = None) -> Iterator[list[Line]]:
+def counted(number: int = LOADS, empty: int | None = None) -> list[Region]:
     """A region for each load. Each repetition has one transfer more than the one before."""
-    for load in range(number):
-        yield [] if load == empty else [heap(lock=WRITES + load // KINDS), Line("struct page", Counter(rare=1))]
+    return [Region() if load == empty else Region(Counter(lock=WRITES + load // KINDS)) for load in range(number)]
 
 
 def test_the_first_run_is_thrown_away() -> None:
     runs = transfers.accept("rust", said(), counted())
     assert len(runs) == KINDS
     for part in runs.values():
-        more = [sum(line.transfers for line in run.values()) - WRITES - 1 for run in part]
-        assert more == list(range(1, transfers.REPETITIONS + 1))
+        assert [run.transfers.total() - WRITES for run in part] == list(range(1, transfers.REPETITIONS + 1))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +82,7 @@ def test_the_first_run_is_thrown_away() -> None:
         (said(pages=0), counted(), "separate, buffered: 0 pages were cached"),
     ],
 )
-def test_what_proves_nothing_is_refused(lines: list[str], regions: Iterator[list[Line]], words: str) -> None:
+def test_what_proves_nothing_is_refused(lines: list[str], regions: list[Region], words: str) -> None:
     with pytest.raises(Failure, match=words):
         transfers.accept("rust", lines, regions)
 
@@ -156,28 +109,20 @@ def test_another_number_of_cpus_is_refused() -> None:
     assert refused.value.status == 2
 
 
-def test_figures_are_per_write_and_the_page_has_lines_that_are_hot_with_dontcache_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_are_per_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(price, "demangled", lambda names: {name: f"short {name}" for name in names})
-    regions = [
-        [Line(cache_lines.HEAP, Counter({function: count}), handovers), Line("jiffies", Counter(_RNv=WRITES // 2), 0)]
-        for _ in range(transfers.REPETITIONS + 1)
-        for _ in PLACES
-        for count, function, handovers in ((WRITES, "lock", 9), (2 * WRITES, "lock", 9), (5 * WRITES, "drop", WRITES // 2))
-    ]
-    figures = transfers.describe(transfers.accept("rust", said(), iter(regions)))
-    groups = {group["functions"][0]: group for group in figures["one"]["lines"]}
-    assert groups["lock"]["transfers"] == [1, 2, 0] and groups["drop"]["lines"] == [0, 0, 1]
-    assert groups["short _RNv"]["transfers"] == [0.5, 0.5, 0.5]
-    assert figures["one"]["loads"]["early"]["transfers"] == [2.5] * transfers.REPETITIONS
-
-    def hot(**changed: list[float]) -> list[str]:
-        groups["drop"] |= changed
-        setup = dict.fromkeys(("command", "date", "revision", "code", "kernel", "qemu", "accelerator"), "x")
-        numbers = {"cpus": 2, "size": 4096, "bytes": 32 << 20, "repetitions": 5, "skipped": ["memcpy*"], "hot": 0.5}
-        page = transfers_page.page([{"setup": setup | numbers, "cores": dict.fromkeys(("c", "rust"), figures)}])
-        part = page.partition("hot with DONTCACHE only")[2].partition("###")[0]
-        return [line.split("`")[1] for line in part.splitlines() if line.startswith("| one file")]
-
-    assert hot() == ["heap or per-CPU: drop"] * 2
-    assert hot(handovers=[0.0, 0.6, 0.6]) == []
-    assert hot(handovers=[0.0, 0.0, 1.6], lines=[0, 0, 4]) == []
+    loads = [Region(Counter(lock=WRITES, _RNv=WRITES // 2)), Region(Counter(lock=2 * WRITES, rare=1))]
+    loads.append(Region(Counter(drop=5 * WRITES), Counter(drop=WRITES), hot=3))
+    regions = [load for _ in range(transfers.REPETITIONS + 1) for _ in PLACES for load in loads]
+    figures = transfers.describe(transfers.accept("rust", said(), regions))
+    assert figures["one"]["functions"] == {
+        "short _RNv": [[0.5, 0, 0], [0, 0, 0]],
+        "drop": [[0, 0, 5], [0, 0, 1]],
+        "lock": [[1, 2, 0], [0, 0, 0]],
+    }
+    assert figures["one"]["loads"]["buffered"]["transfers"] == [1.5] * transfers.REPETITIONS
+    setup = dict.fromkeys(("command", "date", "revision", "code", "kernel", "qemu", "accelerator"), "x")
+    numbers = {"cpus": 2, "size": 4096, "bytes": 32 << 20, "repetitions": 5, "skipped": ["memcpy*"], "hot": 0.5}
+    page = transfers.page([{"setup": setup | numbers, "cores": dict.fromkeys(("c", "rust"), figures)}])
+    assert page.count("| +3.5 (+3.5 to +3.5) | +3.0 (+3.0 to +3.0) | 0.0 | 0.0 | 3.0 |") == 2 * len(PLACES)
+    assert page.count("| `drop` | 0.00 | 0.00 | 5.00 | +5.00 | 0.00 | 1.00 |") == len(PLACES)

@@ -11,22 +11,34 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from .. import paths, tables
+from .. import paths
 from ..build import kernel
 from ..build.variants import MEASURED
 from ..errors import Failure
 from ..progress import Bar
 from ..steps import only_one, write_whole
+from ..tables import markdown, show
 from ..vm import emulated, images, machine
 from ..vm.options import CORES
-from . import boots, price, transfers_page
-from .cache_lines import Line, Sums, Symbols, groups, regions, summed
-from .transfers_page import CPUS, MODES, PLACES
+from . import boots, price, stats
+from .contenders import title
 
+PAGE = paths.TOOLS / "results" / "transfers.md"
+CPUS = (2, 4, 8)
+MIB = 1 << 20
+FORMAT = 2
+"""Figures of another one are not rendered."""
+MOST = 15
+PLACES = {"separate": "a file each, xfs", "one": "one file, xfs", "device": "block device"}
+MODES = {"buffered": "buffered", "early": "buffered, early", "dontcache": "DONTCACHE"}
+"""Early is buffered, too, but the flusher writes beside the writers, as it does for DONTCACHE."""
 REPETITIONS = 5
 """As often as each load is counted. It runs once before that: the first run is the first to touch many lines."""
 SIZE, BYTES = 4096, 32 << 20
@@ -36,10 +48,8 @@ MEMORY = "1700M"
 HOT = 0.5
 """Handovers per write from which on a line counts as written by several CPUs once per write. With two writers that
 alternate at random a line that each write modifies is handed over at every second write."""
-SHOWN = 3
-"""Functions that are named with a line."""
 SMALLEST = 0.005
-"""Transfers per write from which on a group of lines is kept."""
+"""Transfers per write from which on a function is kept."""
 
 SKIPPED = (
     *("rep_movs_alternative", "rep_stos_alternative", "memcpy*", "__memcpy", "memmove*", "__memmove"),
@@ -53,8 +63,35 @@ SKIPPED = (
 guest is slow: ticks come about as often as writes, and would hide all else."""
 
 
-Runs = dict[tuple[str, str], list[Sums]]
+@dataclass
+class Region:
+    """What the plugin counted during a load, by function; and the number of hot lines."""
+
+    transfers: Counter[str] = field(default_factory=Counter)
+    handovers: Counter[str] = field(default_factory=Counter)
+    hot: int = 0
+
+
+Runs = dict[tuple[str, str], list[Region]]
 """By place and mode, in the order of the repetitions."""
+
+
+def regions(text: Iterable[str]) -> Iterator[Region]:
+    """What the plugin counted between the marks, region by region."""
+    found: Region | None = None
+    lines: Counter[str] = Counter()
+    for row in chain(text, ["region"]):
+        if row.rstrip() == "region":
+            if found:
+                found.hot = sum(count >= HOT * WRITES for count in lines.values())
+                yield found
+            found, lines = Region(), Counter()
+            continue
+        count, handovers, function, address = row.split()
+        assert found
+        found.transfers[function] += int(count)
+        found.handovers[function] += int(handovers)
+        lines[address] += int(handovers)
 
 
 def skipped(system_map: str) -> list[str]:
@@ -67,7 +104,7 @@ def skipped(system_map: str) -> list[str]:
     return sorted({name for names in matched.values() for name in names})
 
 
-def accept(core: str, said: Sequence[str], counted: Iterable[list[Line]]) -> Runs:
+def accept(core: str, said: Sequence[str], counted: Sequence[Region]) -> Runs:
     """The runs of a boot without the first of each load, if the guest and the plugin prove what they measured."""
     guest, *results = [json.loads(line) for line in said] or [{"core": "unknown"}]
     if guest["core"] != core:
@@ -75,11 +112,10 @@ def accept(core: str, said: Sequence[str], counted: Iterable[list[Line]]) -> Run
     loads = [(place, mode) for _ in range(REPETITIONS + 1) for place in PLACES for mode in MODES]
     if [(result["place"], result["mode"]) for result in results] != loads:
         raise Failure(f"of {len(loads)} loads the guest ran {len(results)}; nothing is reported")
-    regions_ = [summed((line.key, line) for line in region) for region in counted]
-    if len(regions_) != len(loads):
-        raise Failure(f"of {len(loads)} loads the plugin counted {len(regions_)}; nothing is reported")
+    if len(counted) != len(loads):
+        raise Failure(f"of {len(loads)} loads the plugin counted {len(counted)}; nothing is reported")
     found: Runs = {}
-    for (place, mode), result, sums in zip(loads, results, regions_, strict=True):
+    for (place, mode), result, region in zip(loads, results, counted, strict=True):
         writes, pages = result["writes"], result["pages"]
         if writes != WRITES:
             raise Failure(f"{place}, {mode}: the writers wrote {writes} times, not {WRITES}; nothing is reported")
@@ -87,10 +123,10 @@ def accept(core: str, said: Sequence[str], counted: Iterable[list[Line]]) -> Run
         cached = pages * 4096 > BYTES // 8
         if cached != (mode != "dontcache") and (core, mode) != ("c", "dontcache"):
             raise Failure(f"{place}, {mode}: {pages} pages were cached in the end; nothing is reported")
-        if not sums:
+        if not region.transfers:
             raise Failure(f"{place}, {mode}: the plugin counted no transfer; nothing is reported")
         if result["repetition"]:
-            found.setdefault((place, mode), []).append(sums)
+            found.setdefault((place, mode), []).append(region)
     return found
 
 
@@ -105,7 +141,7 @@ def run_core(core: str, cpus: int, folder: Path, bar: Bar) -> tuple[Runs, emulat
     plan: dict[str, Any] = {"cpus": cpus, "size": SIZE, "bytes": BYTES // cpus, "repetitions": REPETITIONS + 1}
     plan |= {"places": list(PLACES), "modes": list(MODES)}
     names, counts = folder / "System.map", folder / f"counts-{core}"
-    system_map = names.read_text()
+    skip = "+".join(skipped(names.read_text()))
     stream = boots.Stream(bar)
     options = emulated.VmOptions(
         core=core,
@@ -116,44 +152,117 @@ def run_core(core: str, cpus: int, folder: Path, bar: Bar) -> tuple[Runs, emulat
         append="nokaslr",
         accel="tcg",
         kernel=folder / MEASURED.image.name,
-        devices=("-plugin", f"{price.PLUGIN},lines=on,symbols={names},out={counts},skip={'+'.join(skipped(system_map))}"),
+        devices=("-plugin", f"{price.PLUGIN},lines=on,symbols={names},out={counts},skip={skip}"),
     )
     command = ["python3", "-B", "/share/transfers.py", json.dumps(plan)]
     result = emulated.run(options, command, stream, again=stream.restart)
     price.check(core, result)
     prove(result)
     with counts.open() as text:
-        return accept(core, stream.data.decode().splitlines(), regions(text, Symbols(system_map))), result
+        return accept(core, stream.data.decode().splitlines(), list(regions(text))), result
 
 
 def describe(runs: Runs) -> dict[str, Any]:
-    """All figures of a core, per write: of each load, and of the lines in each mode."""
-    names = {name for part in runs.values() for sums in part for line in sums.values() for name in line.functions}
+    """All figures of a core, per write: of each load, and of the functions in each mode."""
+    names = {name for part in runs.values() for run in part for name in run.transfers}
     called = price.demangled(sorted(name for name in names if name.startswith("_R")))
     found: dict[str, Any] = {}
     for place in PLACES:
-        of_place = [runs[place, mode] for mode in MODES]
-        group_of = groups(sums for part in of_place for sums in part)
-        of_modes = [summed((group_of[key], line) for sums in part for key, line in sums.items()) for part in of_place]
-        alike = []
-        for key in dict.fromkeys(key for sums in of_modes for key in sums):
-            lines = [sums.get(key, Line(key[0], number=0)) for sums in of_modes]
-            functions = sum((line.functions for line in lines), Counter[str]())
-            group: dict[str, Any] = {
-                "kind": key[0],
-                "functions": [called.get(name, name) for name, _ in functions.most_common(SHOWN)],
-                "transfers": [line.transfers / WRITES / REPETITIONS for line in lines],
-                "handovers": [line.handovers / WRITES / REPETITIONS for line in lines],
-                "lines": [line.number / REPETITIONS for line in lines],
-            }
-            if max(group["transfers"]) >= SMALLEST:
-                alike.append(group)
-        loads = {
-            mode: {"transfers": [sum(line.transfers for line in sums.values()) / WRITES for sums in part]}
-            for mode, part in zip(MODES, of_place, strict=True)
+        parts = [runs[place, mode] for mode in MODES]
+        transfers = [sum((run.transfers for run in part), Counter[str]()) for part in parts]
+        handovers = [sum((run.handovers for run in part), Counter[str]()) for part in parts]
+        rates = {
+            name: [[of_mode[name] / WRITES / REPETITIONS for of_mode in figure] for figure in (transfers, handovers)]
+            for name in sorted({name for of_mode in transfers for name in of_mode})
         }
-        found[place] = {"loads": loads, "lines": alike}
+        found[place] = {
+            "loads": {
+                mode: {"transfers": [run.transfers.total() / WRITES for run in part], "hot": [run.hot for run in part]}
+                for mode, part in zip(MODES, parts, strict=True)
+            },
+            "functions": {called.get(name, name): each for name, each in rates.items() if max(each[0]) >= SMALLEST},
+        }
     return found
+
+
+def figures_of(cpus: int) -> Path:
+    """Where the figures are kept."""
+    return paths.BUILD / "price" / f"transfers-{cpus}.json"
+
+
+def _interval(values: Sequence[float], digits: int, base: Sequence[float] | None = None) -> str:
+    """The mean, or that of the differences to a base, with its interval."""
+    found = stats.paired(base or [0.0] * len(values), values, differences=True)
+    sign = "+" if base else ""
+    ends = " to ".join(f"{value:{sign}.{digits}f}" for value in (found.low, found.high))
+    return f"{found.estimate:{sign}.{digits}f} ({ends})"
+
+
+def _totals(document: Mapping[str, Any]) -> str:
+    per_mib = MIB / document["setup"]["size"]
+    rows = []
+    for place, text in PLACES.items():
+        for core in CORES[::-1]:
+            loads = document["cores"][core][place]["loads"]
+            series = {mode: loads[mode]["transfers"] for mode in MODES}
+            totals = [_interval([per_mib * value for value in values], 0) for values in series.values()]
+            more = [_interval(series["dontcache"], 1, series[mode]) for mode in ("buffered", "early")]
+            rows.append([text, title(core), *totals, *more, *(f"{fmean(loads[mode]['hot']):.1f}" for mode in MODES)])
+    titles = ["writers to", "core", *(f"{name}, per MiB" for name in MODES.values())]
+    titles += ["DONTCACHE - buffered, per write", "DONTCACHE - early, per write"]
+    titles += [f"hot lines, {name}" for name in MODES.values()]
+    return markdown(titles, rows, 2)
+
+
+def _functions(document: Mapping[str, Any], place: str) -> str:
+    """Those with the most transfers more with DONTCACHE than when buffered writes are written as early."""
+    rows = []
+    for name, (transfers, handovers) in document["cores"]["rust"][place]["functions"].items():
+        more = transfers[2] - transfers[1]
+        figures = [*(f"{rate:.2f}" for rate in transfers), f"{more:+.2f}", *(f"{rate:.2f}" for rate in handovers[1:])]
+        rows.append((-more, [f"`{name}`", *figures]))
+    titles = ["function", *MODES.values(), "DONTCACHE - early", "handovers, early", "handovers, DONTCACHE"]
+    return markdown(titles, [row for _, row in sorted(rows)[:MOST]])
+
+
+def page(documents: Sequence[Mapping[str, Any]]) -> str:
+    """The committed page."""
+    setup = documents[-1]["setup"]
+    text = [
+        "# Cache lines that move between CPUs",
+        "`make price CPUS=4`, also with 2 and 8, counts the 64-byte lines of the kernel's memory that move between the CPUs"
+        f" of a guest, as if caches were infinite. Each CPU has a writer. Together they write {setup['bytes'] >> 20} MiB in"
+        f" writes of {setup['size']} bytes. A load ends 300 ms after the sync.",
+        "- A *transfer* is an access to a line that another CPU has modified, or a store to a line that other CPUs hold.\n"
+        "- A *handover* is a transfer for a store to a line that another CPU has stored to last: several CPUs write the line.\n"
+        f"- A line is *hot* with at least {setup['hot']} handovers per write.\n"
+        "- *early* is buffered, but the flusher writes as soon as 1 MiB is dirty. By default it writes a buffered load of this"
+        " size when the last writer has ended, and does not contend with the writers. With DONTCACHE the flusher does"
+        " contend.",
+        f"Figures are means of {setup['repetitions']} repetitions in one boot of each core, with 95 % intervals. A run before"
+        " the first repetition is discarded. The host has fewer CPUs than the guest, so the CPUs take turns after 100"
+        " accesses of memory each. The guest is slow beside its clock: tasks wait and wake more often than on a real machine,"
+        " and xfs is mounted with lazytime, because otherwise nearly each write would log a new time of its file.",
+        "Accesses by these functions do not count, because they copy data, run by the clock or access the registers of the"
+        f" APIC: `{' '.join(setup['skipped'])}`",
+    ]
+    for document in documents:
+        setup = document["setup"]
+        text.append(f"## {setup['cpus']} CPUs")
+        text.append(
+            f"`{setup['command']}`, {setup['date'][:10]}, revision {setup['revision']}, code {setup['code']}: Linux"
+            f" {setup['kernel']}, QEMU {setup['qemu']}, accelerator {setup['accelerator']} with a thread for each CPU."
+        )
+        text += ["### Transfers", _totals(document)]
+        for place, name in PLACES.items():
+            text += [f"### Functions, writers to {name}, Rust", _functions(document, place)]
+    return "\n\n".join(text) + "\n"
+
+
+def write() -> None:
+    """Render the page from what was measured last with each number of CPUs."""
+    found = [json.loads(figures_of(cpus).read_text()) for cpus in CPUS if figures_of(cpus).exists()]
+    write_whole(PAGE, page([document for document in found if document["format"] == FORMAT]))
 
 
 def main(cpus: int) -> int:
@@ -179,8 +288,8 @@ def main(cpus: int) -> int:
                 cores[core] = describe(runs)
     setup: dict[str, Any] = boots.setup(f"make price CPUS={cpus}", result)
     setup |= {"cpus": cpus, "size": SIZE, "bytes": BYTES, "repetitions": REPETITIONS, "hot": HOT, "skipped": SKIPPED}
-    document = {"format": 1, "unit": "transfers of cache lines per write", "setup": setup, "cores": cores}
-    write_whole(transfers_page.result(cpus), json.dumps(document, indent=1) + "\n")
-    tables.show(transfers_page.page([document]))
-    transfers_page.write()
+    document = {"format": FORMAT, "unit": "transfers of cache lines per write", "setup": setup, "cores": cores}
+    write_whole(figures_of(cpus), json.dumps(document, indent=1) + "\n")
+    show(page([document]))
+    write()
     return 0
