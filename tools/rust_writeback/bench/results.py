@@ -187,41 +187,36 @@ def read_lines(output: bytes) -> list[Line]:
 def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: str) -> Found:
     """Turn what was finished and can be proven into measurements, and name the rest."""
     where = f"boot of the {variant} core, pair {pair}"
+
+    def refusal(what: str) -> str:
+        return f"{where}: {what}; the run is not reported"
+
+    refused = [line for line in lines if line.get("kind") == "refused"]
     found = Found()
-
-    def refuse(what: str) -> Failure:
-        return Failure(f"{where}: {what}; the run is not reported")
-
-    for line in lines:
-        if line.get("kind") == "refused":
-            what = f"{line['scenario']}, {line['mode']}: " if "scenario" in line else ""
-            found.problems.append(str(refuse(f"{what}{line['reason']}")))
+    for line in refused:
+        what = f"{line['scenario']}, {line['mode']}: " if "scenario" in line else ""
+        found.problems.append(refusal(f"{what}{line['reason']}"))
     if not lines or lines[0].get("kind") != "guest":
-        found.problems = found.problems or [str(refuse(NOT_ENDED))]
-        return found
-    stopped = any(line["kind"] == "refused" and "scenario" not in line for line in lines)
-    if lines[-1].get("kind") != "end" and not stopped:
-        found.problems.append(str(refuse(NOT_ENDED)))
-    for line in lines:
-        if line.get("core", variant) != variant:
-            found.problems = [str(refuse(f"the active core was {line['core']}"))]
-            return found
+        return Found(problems=found.problems or [refusal(NOT_ENDED)])
+    ended = lines[-1].get("kind") == "end"
+    if not ended and all("scenario" in line for line in refused):
+        found.problems.append(refusal(NOT_ENDED))
+    if wrong := [line["core"] for line in lines if line.get("core", variant) != variant]:
+        return Found(problems=[refusal(f"the active core was {wrong[0]}")])
     told = {(line["scenario"], line["mode"]): line for line in lines if line.get("kind") == "step"}
-    refused = {(line.get("scenario"), line.get("mode")) for line in lines if line.get("kind") == "refused"}
-    if not set(told) <= {step.key for step in steps}:
-        found.problems = [str(refuse("it did not run the scenarios of the plan"))]
-        return found
-    for step in steps:
-        if step.key in told:
-            try:
-                little = _in_a_guest(told[step.key]) and step.load.entry.mem == catalogue.LITTLE
-                if little and step.load.scenario.footprint <= lines[0]["memory"]:
-                    raise refuse(f"{step.load.scenario.name} fits into the guest's memory; give it less with --mem")
-                found.measurements += _measure(told[step.key], step, pair, variant)
-            except Failure as failure:
-                found.problems.append(str(failure))
-        elif step.key not in refused and lines[-1].get("kind") == "end":
-            found.problems.append(str(refuse(f"it did not run the scenarios of the plan: {', '.join(step.key)}")))
+    if not told.keys() <= {step.key for step in steps}:
+        return Found(problems=[refusal("it did not run the scenarios of the plan")])
+    known = told.keys() | {(line.get("scenario"), line.get("mode")) for line in refused}
+    if ended and (missing := [", ".join(step.key) for step in steps if step.key not in known]):
+        found.problems.append(refusal(f"it did not run the scenarios of the plan: {'; '.join(missing)}"))
+    for step in (step for step in steps if step.key in told):
+        try:
+            little = _in_a_guest(told[step.key]) and step.load.entry.mem == catalogue.LITTLE
+            if little and step.load.scenario.footprint <= lines[0]["memory"]:
+                raise Failure(refusal(f"{step.load.scenario.name} fits into the guest's memory; give it less with --mem"))
+            found.measurements += _measure(told[step.key], step, pair, variant)
+        except Failure as failure:
+            found.problems.append(str(failure))
     return found
 
 
