@@ -37,10 +37,6 @@ def _rows(document: Document, memory: str) -> dict[str, dict[str, dict[str, Any]
     return rows
 
 
-def _thousands(instructions: int) -> str:
-    return f"{instructions / 1000:.1f}"
-
-
 def _title(row: str) -> list[str]:
     place, load, size = row.split("/")
     return [PLACES[place], LOADS[load], SIZES[size]]
@@ -54,7 +50,7 @@ def _line(row: str, modes: Mapping[str, Any]) -> list[str]:
             continue
         c, rust = (modes[mode][core] for core in ("c", "rust"))
         mark = " *" if c["stays"] != rust["stays"] else ""
-        cells += [_thousands(c["instructions"]) + mark, _thousands(rust["instructions"])]
+        cells += [f"{c['instructions'] / 1000:.1f}{mark}", f"{rust['instructions'] / 1000:.1f}"]
         cells.append("" if mark else f"{rust['instructions'] / c['instructions']:.3f}")
     beside = modes["dontcache"]["rust"]["instructions"] / modes["buffered"]["rust"]["instructions"] if "dontcache" in modes else 0
     return [*cells, f"{beside:.2f}"]

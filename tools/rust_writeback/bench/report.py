@@ -108,10 +108,9 @@ def show(report: Report) -> None:
 
 def summary(group: Group) -> dict[str, Any]:
     """The figures of one scenario and mode."""
-    cells = {}
+    figures = {}
     for cell in group.cells:
-        figures: dict[str, Any] = {"unit": cell.metric.unit, **cell.values, "boots": cell.boots}
-        figures["ratios"] = {
+        ratios = {
             variant: {
                 "kind": type(ratio).__name__.lower(),
                 "estimate": ratio.estimate,
@@ -122,15 +121,9 @@ def summary(group: Group) -> dict[str, Any]:
             }
             for variant, ratio in cell.ratios.items()
         }
-        cells[cell.metric.name] = figures
-    return {
-        "scenario": group.scenario,
-        "mode": group.mode,
-        "place": group.place,
-        "drive": group.drive,
-        "pairs": group.pairs,
-        "figures": cells,
-    }
+        figures[cell.metric.name] = {"unit": cell.metric.unit, **cell.values, "boots": cell.boots, "ratios": ratios}
+    about = {name: getattr(group, name) for name in ("scenario", "mode", "place", "drive", "pairs")}
+    return {**about, "figures": figures}
 
 
 def markdown(report: Report) -> str:
@@ -151,11 +144,4 @@ def page(report: Report, drawn: dict[str, str]) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    return environment.get_template("report.html").render(
-        setup=report.setup,
-        warnings=report.warnings(),
-        verdicts=report.said(),
-        tables=report.tables,
-        words=report.words,
-        plots=drawn,
-    )
+    return environment.get_template("report.html").render(report=report, plots=drawn)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Computes the figures of the tables from measurements: every variant, and its ratio to the first."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
@@ -142,38 +143,30 @@ def summarize(measurements: Sequence[Measurement], metrics: Sequence[Metric] = S
     Where not all boots came through, figures and ratios are those of the pairs that are whole.
     """
     variants = tuple(dict.fromkeys(m.variant for m in measurements))
-    places = list(dict.fromkeys(m.place for m in measurements))
-    scenarios = list(dict.fromkeys(m.scenario for m in measurements))
-    modes = list(dict.fromkeys(m.mode for m in measurements))
+    orders = (dict.fromkeys(getattr(m, name) for m in measurements) for name in ("place", "scenario", "mode"))
     groups = []
-    for place in places:
-        for scenario in scenarios:
-            for mode in modes:
-                chosen = [m for m in measurements if (m.place, m.scenario, m.mode) == (place, scenario, mode)]
-                if chosen:
-                    groups.append(_group(chosen, variants, metrics))
+    for key in itertools.product(*orders):
+        chosen = [m for m in measurements if (m.place, m.scenario, m.mode) == key]
+        if chosen:
+            one = chosen[0]
+            by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
+            cells = [_cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step]
+            pairs = len(set.intersection(*(set(boots) for boots in by_variant.values())))
+            groups.append(Group(one.scenario, one.mode, one.place, one.drive, variants, pairs, cells))
     return groups
 
 
 def beside(measurements: Sequence[Measurement], metrics: Sequence[Metric] = BESIDE) -> list[Group]:
-    """DONTCACHE beside buffered, and then direct beside buffered, each of pairs of its own."""
-    return [group for mode in (DONTCACHE, SCALE) for group in _beside(measurements, metrics, mode)]
+    """DONTCACHE beside buffered, and then direct beside buffered, each of pairs of its own.
 
-
-def _beside(measurements: Sequence[Measurement], metrics: Sequence[Metric], mode: str) -> list[Group]:
-    """A mode beside buffered, in the same boots: the modes take the variants' place, and the variants theirs."""
-    modes = (BUFFERED, mode)
-    chosen = [replace(m, variant=m.mode, mode=m.variant) for mode in modes for m in measurements if m.mode == mode]
-    keys = [{(m.scenario, m.place, m.mode) for m in chosen if m.variant == mode} for mode in modes]
-    return summarize([m for m in chosen if (m.scenario, m.place, m.mode) in keys[0] & keys[1]], metrics)
-
-
-def _group(chosen: Sequence[Measurement], variants: tuple[str, ...], metrics: Sequence[Metric]) -> Group:
-    one = chosen[0]
-    by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
-    cells = [_cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step]
-    pairs = len(set.intersection(*(set(boots) for boots in by_variant.values())))
-    return Group(one.scenario, one.mode, one.place, one.drive, variants, pairs, cells)
+    They are of the same boots: the modes take the variants' place, and the variants theirs.
+    """
+    groups = []
+    for modes in ((BUFFERED, DONTCACHE), (BUFFERED, SCALE)):
+        chosen = [replace(m, variant=m.mode, mode=m.variant) for mode in modes for m in measurements if m.mode == mode]
+        keys = [{(m.scenario, m.place, m.mode) for m in chosen if m.variant == mode} for mode in modes]
+        groups += summarize([m for m in chosen if (m.scenario, m.place, m.mode) in keys[0] & keys[1]], metrics)
+    return groups
 
 
 def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell:
