@@ -9,8 +9,6 @@ import pytest
 from rust_writeback.vm import images
 from rust_writeback.bench import boots, jobs
 
-from bench import pages  # noqa: E402
-
 TREE = {"files=4620": "files=300"}
 COMPACTION = {"numjobs=4": "numjobs=3", "files=32": "files=2", "file_size=64m": "file_size=1m"}
 
@@ -88,14 +86,6 @@ def test_each_latency_is_in_a_bin_as_narrow_as_those_of_fio(program: Path, disk:
         whole = sum(int(ns) * count for ns, count in traffic["lat_ns"]["bins"].items())
         whole += sum(int(ns) * count for ns, count in job["sync"]["lat_ns"]["bins"].items())
         assert 0 < whole / 1e6 < max(job["durable"], traffic["runtime"] + 1)
-
-
-def test_direct_writes_leave_nothing_in_the_cache(program: Path, disk: Path, tmp_path: Path) -> None:
-    load = scenario("compaction", COMPACTION, tmp_path)
-    done = run(program, load, "direct", disk)
-    assert outcomes(load, "direct", done)[0].ios == 6 * 8
-    cached = pages.cached_pages(map(str, disk.glob("table.*")))
-    assert (len(cached["by_file"]), cached["cache"]) == (6, 0)
 
 
 @pytest.mark.parametrize(

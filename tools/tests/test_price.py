@@ -121,44 +121,33 @@ def test_the_mean_of_guests() -> None:
     assert (mean.total, mean.totals, mean.functions, mean.stays) == (300, (100, 200, 600), {"f": 900}, True)
 
 
-def committed(cell: price.Cell, instructions: int) -> dict[str, Any]:
-    return {"cells": {cell.name: {"rust": {"instructions": instructions}}}}
+@pytest.mark.parametrize(
+    ("results", "before", "said"),
+    [
+        (found(DONTCACHE, (2000,), (1000,)), 991, ""),
+        (found(DONTCACHE, (2000,), (1000,)), 990, "1000: 1.010 times what tools/results/price.json says"),
+        (found(DONTCACHE, (2000,), (1000,)), None, "1000: not in tools/results/price.json; run: make price"),
+        (found(DONTCACHE, (1000,), (1003,)), 1003, "1003: 1.0030 (at most 1.000)"),
+    ],
+)
+def test_the_gate_compares_with_c_and_with_the_committed_page(results: price.Results, before: int | None, said: str) -> None:
+    counts = gate.judged(results, {"cells": {DONTCACHE.name: {"rust": {"instructions": before}}}})
+    assert (counts.passed, counts.problems) == ((0, [f"price: {DONTCACHE.name}: {said}"]) if said else (1, []))
 
 
-@pytest.mark.parametrize(("before", "failed"), [(1000, 0), (991, 0), (990, 1)])
-def test_the_gate_compares_with_the_committed_page(before: int, failed: int) -> None:
-    counts = gate.judged(found(DONTCACHE, (2000,), (1000,)), committed(DONTCACHE, before))
-    assert (counts.passed, counts.failed) == (1 - failed, failed)
-
-
-def test_the_gate_compares_with_c_and_refuses_a_cell_that_is_not_committed() -> None:
-    counts = gate.judged(found(BUFFERED, (1000,), (1003,)), committed(BUFFERED, 1003))
-    assert (counts.passed, counts.problems) == (0, [f"price: {BUFFERED.name}: 1003: 1.0030 (at most 1.002)"])
-    assert gate.judged(found(BUFFERED, (1000,), (1000,)), {"cells": {}}).failed == 1
-
-
-@pytest.fixture
-def last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A last run with one cell."""
-    path = tmp_path / "price.json"
+def test_two_cells_of_this_code_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = BUFFERED.name
-    kept = {"code": fingerprint(), "c": {name: {"f": 9, "g": 5}}, "rust": {name: {"f": 4, "h": 1}}}
-    path.write_text(json.dumps(kept))
-    monkeypatch.setattr(price, "RESULT", path)
-    return path
-
-
-def test_two_cells_are_compared(last_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
+    last_run = {"code": fingerprint(), "c": {name: {"f": 9, "g": 5}}, "rust": {name: {"f": 4, "h": 1}}}
+    monkeypatch.setattr(price, "RESULT", tmp_path / "price.json")
+    with pytest.raises(Failure, match="no complete result"):
+        price.difference(f"{name}/c", f"{name}/rust")
+    price.RESULT.write_text(json.dumps(last_run))
+    price.difference(f"{name}/c", f"{name}/rust")
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[-1:].isdecimal()]
     assert rows[0] == ["all", "14", "5", "-9"]
     assert {row[0]: row[3] for row in rows[1:]} == {"f": "-5", "g": "-5", "h": "+1"}
-
-
-def test_a_run_of_other_code_is_not_compared(last_run: Path) -> None:
-    last_run.write_text(json.dumps({**json.loads(last_run.read_text()), "code": "0"}))
+    price.RESULT.write_text(json.dumps(last_run | {"code": "0"}))
     with pytest.raises(Failure, match="other code"):
-        price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
-    last_run.unlink()
-    with pytest.raises(Failure, match="no complete result"):
-        price.difference(f"{BUFFERED.name}/c", f"{BUFFERED.name}/rust")
+        price.difference(f"{name}/c", f"{name}/rust")
