@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A comparison reports what it can prove, and refuses all else."""
 
-import json
 import os
 import subprocess
 import time
@@ -108,17 +107,6 @@ def test_a_percentile_takes_ten_requests_beyond_it(requests: int, told: list[flo
 )
 def test_a_percentile_is_what_enough_requests_do_not_exceed(bins: dict[int, int], percent: float, value: int) -> None:
     assert latency(bins).percentile_ms(percent) == value / 1e6
-
-
-def test_percentiles_of_one_job_are_those_of_fio(tmp_path: Path) -> None:
-    command = ["fio", "--output-format=json+", "--name=t", "--ioengine=psync", "--thread", "--rw=randwrite", "--bs=4k"]
-    command += ["--size=1m", "--lat_percentiles=1", "--clat_percentiles=0", f"--directory={tmp_path}"]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    said = json.loads(output[output.index("{") :])["jobs"][0]["write"]["lat_ns"]
-    found = latency({int(ns): count for ns, count in said["bins"].items()})
-    told = {percent: found.percentile_ms(float(percent)) for percent in said["percentile"]}
-    assert said["N"] == 256 and len([value for value in told.values() if value]) > 10
-    assert all(value in (None, said["percentile"][percent] / 1e6) for percent, value in told.items())
 
 
 def test_temporary_files_neither_stay_nor_count() -> None:

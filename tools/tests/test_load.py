@@ -89,28 +89,6 @@ def test_each_latency_is_in_a_bin_as_narrow_as_those_of_fio(program: Path, disk:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("", "usage: load tree|compaction|touch"),
-        ("tree DIR 3 4k 8192 4096 buffered", "4k is not a number above 0"),
-        ("tree DIR 3 4096 8192 4096 cached", "cached is no mode; there are buffered, dontcache and direct"),
-        ("tree DIR/none 3 4096 8192 4096 buffered", "DIR/none: No such file or directory"),
-        ("compaction DIR 1 1 4096 4096 2 4096 buffered", "reader.1: No such file or directory"),
-        ("compaction DIR 1 1 4096 4096 1 9999999 buffered", "reader.0 has nothing to read"),
-        ("touch 99999999999999999999999", " bytes of memory: Cannot allocate memory"),
-    ],
-)
-def test_wrong_words_are_told_in_a_line(program: Path, tmp_path: Path, words: str, said: str) -> None:
-    (tmp_path / "reader.0").write_bytes(bytes(8192))
-    # A program that takes them all the same is not to fill the disk.
-    limited = ["prlimit", "--fsize=1048576", "--as=1073741824", str(program), *words.replace("DIR", str(tmp_path)).split()]
-    done = subprocess.run(limited, capture_output=True, text=True, timeout=20, check=False)
-    assert done.returncode in (1, 2) and done.stdout == ""
-    assert done.stderr.startswith("load: ") and done.stderr.count("\n") == 1
-    assert said.replace("DIR", str(tmp_path)) in done.stderr
-
-
-@pytest.mark.parametrize(
     ("name", "words"),
     [("tree.0.1", "tree DIR 3 4096 8192 4096 buffered"), ("new.0", "compaction DIR 1 1 4096 4096 1 4096 buffered")],
 )

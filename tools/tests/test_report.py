@@ -46,14 +46,12 @@ def setup() -> dict[str, Any]:
     }
 
 
-def made(
-    measurements: Measurements, boots: Sequence[dict[str, Any]] = ({"pair": 1},), more: dict[str, Any] | None = None
-) -> report.Report:
+def made(measurements: Measurements, more: dict[str, Any] | None = None) -> report.Report:
     """A report of these measurements, with all that there can be in it."""
     groups, beside = summary.summarize(measurements, summary.FULL), summary.beside(measurements)
     tables = full.tables_of(groups, beside)
     whole = setup() | (more or {})
-    return report.Report(whole, boots, measurements, groups, beside, tables, ["a note"], report.Words())
+    return report.Report(whole, [{"pair": 1}], measurements, groups, beside, tables, ["a note"], report.Words())
 
 
 @pytest.fixture(scope="module")

@@ -39,10 +39,10 @@ def many(noun: str, number: int) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-def _about(group: Group) -> dict[str, str]:
-    """What a row is about, before the column of what is compared."""
-    mode = title(group.mode)
-    return {"scenario": group.scenario, "drive": group.drive.partition(" ")[0], "place": group.place, "mode": mode}
+def _about(group: Group, names: Sequence[str]) -> list[str]:
+    """What a row is about; on the table beside, the core has the mode's place."""
+    known = {"scenario": group.scenario, "drive": group.drive.partition(" ")[0], "place": group.place}
+    return [known.get(name) or title(group.mode) for name in names]
 
 
 def _number(value: float | None, metric: Metric) -> str:
@@ -66,7 +66,7 @@ class Table:
     def names(self) -> list[str]:
         """The columns that say what a row is about; drive and place only where there are several."""
         names = ["scenario"]
-        names += [name for name in ("drive", "place") if len({_about(group)[name] for group in self.groups}) > 1]
+        names += [name for name in ("drive", "place") if len({getattr(group, name) for group in self.groups}) > 1]
         # On one kernel the modes are what is compared.
         return [*names, "mode"] if all(group.mode == KERNEL for group in self.groups) else [*names, "mode", "core"]
 
@@ -79,7 +79,7 @@ class Table:
         return [row for group in self.groups for row in self._rows(group)]
 
     def _rows(self, group: Group) -> list[list[str]]:
-        about = [_about(group)[name] for name in self.names()[:-1]]
+        about = _about(group, self.names()[:-1])
         cells = {cell.metric.name: cell for cell in group.cells}
         chosen = [(metric, cells.get(metric.name)) for metric in self.metrics]
         result = []
@@ -99,8 +99,7 @@ class Beside(Table):
 
     def names(self) -> list[str]:
         """The core stands in the mode's place."""
-        names = [name for name in super().names() if name not in ("mode", "core")]
-        return names if all(group.mode == KERNEL for group in self.groups) else [*names, "core"]
+        return [name for name in super().names() if name != "mode"]
 
     def header(self) -> list[str]:
         """The first metric has a column for each mode, and two for ratios."""
@@ -112,14 +111,14 @@ class Beside(Table):
     def _rows(self, group: Group) -> list[list[str]]:
         if group.variants[-1] == SCALE:
             return []
-        about = [_about(group)["mode" if name == "core" else name] for name in self.names()]
         cells = {cell.metric.name: cell for cell in group.cells}
         scale = {one.key: one.cell(self.metrics[0].name) for one in self.groups if one.variants[-1] == SCALE}
         first, direct = cells[self.metrics[0].name], scale.get(group.key)
         values = [_number(first.values.get(variant), first.metric) for variant in group.variants]
         values.append(_number(direct.values.get(SCALE), first.metric) if direct else "")
         ratios = [_ratio(cells.get(metric.name), group.variants[1]) for metric in self.metrics]
-        return [[*about, *values, ratios[0], _ratio(direct, SCALE), *ratios[1:]]] if any(ratios) else []
+        row = [*_about(group, self.names()), *values, ratios[0], _ratio(direct, SCALE), *ratios[1:]]
+        return [row] if any(ratios) else []
 
 
 def markdown(table: Table) -> str:
