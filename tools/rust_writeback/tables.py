@@ -37,11 +37,6 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in (header, ruler, *rows))
 
 
-def console() -> Console:
-    """What prints on stdout."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
-
-
 def show(page: str) -> None:
     """Print a page on stdout."""
-    console().print(Page(page))
+    Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False).print(Page(page))

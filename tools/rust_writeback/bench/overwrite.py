@@ -58,20 +58,15 @@ def ensure(arch: Arch = X86) -> Path:
 
 
 def parse(outputs: Mapping[str, Sequence[str]], core: str) -> dict[str, float]:
-    """Instructions of every row, from the program's lines by block size; all must be there, once."""
+    """Instructions of every row, from the program's lines by block size; all must be there."""
     figures: dict[str, float] = {}
     for block in BLOCKS:
-        lines = outputs.get(str(block)) or [""]
-        if lines[0] != f"block {block}":
+        head, *lines = outputs.get(str(block)) or [""]
+        if head != f"block {block}":
             raise Failure(f"the overwrites of the {core} core had no blocks of {block} bytes; nothing is reported")
-        for line in lines[1:]:
-            name, _, value = line.rpartition(" ")
-            row = f"{block} {name}"
-            if row not in ROWS or row in figures or not value.isdecimal() or int(value) == 0:
-                raise Failure(f"the overwrites of the {core} core printed the line: {line}; nothing is reported")
-            figures[row] = float(value)
-    missing = [row for row in ROWS if row not in figures]
-    if missing:
+        rows = (f"{block} {line}".rpartition(" ") for line in lines)
+        figures |= {row: float(value) for row, _, value in rows if value.isdecimal()}
+    if missing := [row for row in ROWS if not figures.get(row)]:
         raise Failure(f"the overwrites of the {core} core lack {missing[0]}; nothing is reported")
     return figures
 
