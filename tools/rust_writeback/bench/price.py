@@ -112,14 +112,9 @@ class Cell:
     mode: str
 
     @property
-    def row(self) -> str:
-        """All but the mode."""
-        return f"{self.place}/{self.load}/{self.size}/{self.memory}"
-
-    @property
     def name(self) -> str:
         """As the command line and the results have it."""
-        return f"{self.row}/{self.mode}"
+        return f"{self.place}/{self.load}/{self.size}/{self.memory}/{self.mode}"
 
     @property
     def bytes(self) -> int:
@@ -360,7 +355,7 @@ def judge(found: Results) -> list[str]:
         if c.stays != rust.stays:
             continue
         dontcache = rust.cell.mode == "dontcache"
-        limit = DEARER.get(rust.cell.row, 1.0) if dontcache else SWITCHED.get(name, LIMIT)
+        limit = DEARER.get(name.rpartition("/")[0], 1.0) if dontcache else SWITCHED.get(name, LIMIT)
         # What exceeds the limit in each guest is not chance.
         ratio = min(one / other for one, other in zip(rust.judged, c.judged, strict=True))
         if ratio > limit:
@@ -382,16 +377,14 @@ def difference(one: str, other: str) -> None:
     try:
         kept = json.loads(RESULT.read_text())
     except (OSError, ValueError):
-        raise Failure("there is no complete result; run: make price") from None
+        kept = {"code": None}
     if kept["code"] != lines.fingerprint():
-        raise Failure("the last result is of other code; run: make price")
-    sides = []
-    for name in (one, other):
-        cell, _, core = name.rpartition("/")
-        if core not in CORES or cell not in kept[core]:
-            some = ", ".join(f"{known}/rust" for known in list(kept["rust"])[:3])
-            raise Failure(f"there is no cell {name}; cells are called {some}, ...; tools/results/price.json has all", 2)
-        sides.append(kept[core][cell])
+        raise Failure("there is no complete result of this code; run: make price")
+    known = {f"{cell}/{core}": functions for core in CORES for cell, functions in kept[core].items()}
+    if unknown := [name for name in (one, other) if name not in known]:
+        some = ", ".join(list(known)[:3])
+        raise Failure(f"there is no cell {unknown[0]}; cells are called {some}, ...; tools/results/price.json has all", 2)
+    sides = known[one], known[other]
     names = sorted({*sides[0], *sides[1]}, key=lambda name: -abs(sides[1].get(name, 0) - sides[0].get(name, 0)))
     rows = [("all", *(sum(side.values()) for side in sides))]
     rows += [(name, *(side.get(name, 0) for side in sides)) for name in names[:MOST_DIFFERENT]]
