@@ -205,7 +205,7 @@ def with_p(*values: float) -> summary.Group:
     for metric, p in zip(summary.FULL, values, strict=False):
         ratio = stats.Ratio(1.1, 1.02 if p < 0.05 else 0.9, 1.2, 10, p)
         cells.append(summary.Cell(metric, {"c": 1.0, "rust": 1.1}, {"c": [1.0], "rust": [1.1]}, {"rust": ratio}))
-    return summary.Group("tree", "buffered", "xfs", "cloud", ("c", "rust"), 10, cells)
+    return summary.Group("tree", "buffered", "xfs", "cloud", ("c", "rust"), cells)
 
 
 def test_what_is_only_outside_of_its_own_interval_is_told_as_uncorrected() -> None:

@@ -122,7 +122,7 @@ def summary(group: Group) -> dict[str, Any]:
             for variant, ratio in cell.ratios.items()
         }
         figures[cell.metric.name] = {"unit": cell.metric.unit, **cell.values, "boots": cell.boots, "ratios": ratios}
-    about = {name: getattr(group, name) for name in ("scenario", "mode", "place", "drive", "pairs")}
+    about = {name: getattr(group, name) for name in ("scenario", "mode", "place", "drive")}
     return {**about, "figures": figures}
 
 

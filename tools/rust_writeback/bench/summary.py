@@ -124,7 +124,6 @@ class Group:
     place: str
     drive: str
     variants: tuple[str, ...]
-    pairs: int
     cells: list[Cell]
 
     def cell(self, name: str) -> Cell:
@@ -151,8 +150,7 @@ def summarize(measurements: Sequence[Measurement], metrics: Sequence[Metric] = S
             one = chosen[0]
             by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
             cells = [_cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step]
-            pairs = len(set.intersection(*(set(boots) for boots in by_variant.values())))
-            groups.append(Group(one.scenario, one.mode, one.place, one.drive, variants, pairs, cells))
+            groups.append(Group(one.scenario, one.mode, one.place, one.drive, variants, cells))
     return groups
 
 
