@@ -2,6 +2,7 @@
 """The micro-benchmarks: what is refused, what is judged, and by which name."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,24 +82,23 @@ AT_THE_LIMIT = {LAST: 2500, f"c {LAST}": 20_000}
 @pytest.mark.parametrize(
     ("within", "beyond", "words"),
     [
-        (dict.fromkeys(micro.FIGURES, 49) | {"4096 order 9 end": 999}, {"account_dirtied": 51}, "than C: account_dirtied 1.020"),
-        ({"bio_first_in_a_while": 52.5}, {"bio_first_in_a_while": 53.5}, r": bio_first_in_a_while 1\.070 \(at most 1\.060\)$"),
+        (dict.fromkeys(micro.FIGURES, 49) | {LAST: 999}, {"account_dirtied": 51}, "Rust/C of account_dirtied: 1.020"),
+        ({"bio_first_in_a_while": 52.5}, {"bio_first_in_a_while": 53.5}, "bio_first_in_a_while: 1.070 (at most 1.060)"),
         # The task switches of io_uring differ a little.
-        ({"4096 io_uring 1024 start": 1002}, {"4096 io_uring 1024 start": 1004}, "than C: 4096 io_uring 1024 start 1.004"),
-        ({}, {"1024 writev 10240 middle": 1001}, r"than C: 1024 writev 10240 middle 1\.001 \(at most 1\.000\)$"),
-        (AT_THE_LIMIT, AT_THE_LIMIT | {LAST: 2501}, f"place: {LAST} 2.50;"),
-        ({}, dict.fromkeys(("1024 curve 1119232", "c 1024 curve 1119232"), 4001), "place: 1024 curve 1119232 4.00;"),
-        ({"100000": 1100}, {"100000": 1110}, r"1\.11 times as much beside 100000 dirty inodes as beside 10;"),
-        ({"20000": 11_000}, {"20000": 11_100}, r"20000 files at once cost 11\.1 times what 2000 do; the limit is 11"),
-        ({"look": 100_000}, {"look": 100_001}, "lists takes 100001 instructions; the limit is 100000$"),
+        ({"4096 io_uring 1024 start": 1002}, {"4096 io_uring 1024 start": 1004}, "Rust/C of 4096 io_uring 1024 start: 1.004"),
+        ({}, {"1024 writev 10240 middle": 1001}, "Rust/C of 1024 writev 10240 middle: 1.001 (at most 1.000)"),
+        (AT_THE_LIMIT, AT_THE_LIMIT | {LAST: 2501}, f": {LAST}/start of the folio: 2.501 (at most 2.500)"),
+        ({}, dict.fromkeys(("1024 curve 1119232", "c 1024 curve 1119232"), 4001), " 1119232/start of the folio: 4.001"),
+        ({"100000": 1100}, {"100000": 1110}, "beside 100000/10 dirty inodes: 1.110 (at most 1.100)"),
+        ({"20000": 11_000}, {"20000": 11_100}, "a round for 20000/2000 files: 11.100 (at most 11.000)"),
+        ({"look": 100_000}, {"look": 100_001}, "a look at the flusher's lists: 100001.000 (at most 100000.000)"),
     ],
 )
 def test_what_is_beyond_a_limit_is_told_alone(within: dict[str, float], beyond: dict[str, float], words: str) -> None:
     judge(within)
-    with pytest.raises(Failure, match=words) as caught:
+    with pytest.raises(Failure, match=re.escape(words)) as caught:
         judge(beyond)
-    complaints = ("than C", "its place", "for one page", "at once", "a look")
-    assert sum(complaint in str(caught.value) for complaint in complaints) == 1
+    assert str(caught.value).count("(at most") == 1
 
 
 def test_the_command_writes_all_then_judges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_command_writes_all_then_judges(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(micro, "measure", measure)
     monkeypatch.setattr(kernel, "ensure", lambda variant: None)
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    with pytest.raises(Failure, match="than C: account_dirtied"):
+    with pytest.raises(Failure, match="Rust/C of account_dirtied"):
         micro.main([])
     written = json.loads((tmp_path / "report" / "micro.json").read_text())
     assert written["figures"]["rust"]["account_dirtied"] == 51

@@ -169,38 +169,20 @@ def measure(core: str, variant: Variant = MEASURED) -> tuple[Measured, emulated.
 
 def judge(measured: Mapping[str, Measured], dearer: dict[str, float]) -> None:
     """Raise if Rust costs more than C, holds a lock for long, or cares where a write lands or who else is dirty."""
-    rust = measured["rust"]
-    dearer = overwrite.LIMITS | dearer
+    rust, limits = measured["rust"], overwrite.LIMITS | dearer
     found = ratios({core: one.operations for core, one in measured.items()})
     found |= overwrite.ratios({core: one.overwrites for core, one in measured.items()})
-    above = [
-        f"{name} {ratio:.3f} (at most {dearer.get(name, LIMIT):.3f})"
-        for name, ratio in found.items()
-        if ratio > dearer.get(name, LIMIT)
-    ]
-    complaints = []
-    if above:
-        complaints.append(f"Rust costs more instructions than C: {', '.join(above)}")
-    if uneven := overwrite.uneven(rust.overwrites):
-        limits = ", ".join(f"{limit} with blocks of {block}" for block, limit in overwrite.FLAT.items())
-        complaints.append(
-            f"with Rust the cost of an overwrite depends on its place: {', '.join(uneven)}; the limits are {limits}"
-        )
+    judged = [(f"Rust/C of {name}", ratio, limits.get(name, LIMIT)) for name, ratio in found.items()]
+    for name in overwrite.SERIES:
+        ratio, place = overwrite.worst(rust.overwrites, name)
+        judged.append((f"{name} {place}/start of the folio", ratio, overwrite.FLAT[name[:4]]))
     few, many = (rust.rounds[dirty] for dirty in ROUNDS)
-    if many > few * ROUND_LIMIT:
-        complaints.append(
-            f"with Rust a round for one page costs {many / few:.2f} times as much beside {ROUNDS[1]} dirty inodes"
-            f" as beside {ROUNDS[0]}; the limit is {ROUND_LIMIT:.2f}"
-        )
-    some, all_of_them = (rust.files[count] for count in FILES)
-    if all_of_them > some * FILES_LIMIT:
-        complaints.append(
-            f"{FILES[1]} files at once cost {all_of_them / some:.1f} times what {FILES[0]} do; the limit is {FILES_LIMIT}"
-        )
-    if rust.look > LOOK_LIMIT:
-        complaints.append(f"a look at the flusher's lists takes {rust.look:.0f} instructions; the limit is {LOOK_LIMIT}")
-    if complaints:
-        raise Failure("; ".join(complaints))
+    judged.append((f"a round for one page beside {ROUNDS[1]}/{ROUNDS[0]} dirty inodes", many / few, ROUND_LIMIT))
+    some, more = (rust.files[count] for count in FILES)
+    judged.append((f"a round for {FILES[1]}/{FILES[0]} files", more / some, FILES_LIMIT))
+    judged.append(("instructions of a look at the flusher's lists", rust.look, LOOK_LIMIT))
+    if above := [f"{what}: {value:.3f} (at most {limit:.3f})" for what, value, limit in judged if value > limit]:
+        raise Failure(f"Rust costs more instructions than the limits allow: {', '.join(above)}")
 
 
 def main(arguments: list[str]) -> int:

@@ -82,12 +82,6 @@ def worst(figures: Figures, name: str) -> tuple[float, str]:
     return max((figures[f"{name} {place}"] / start, place) for place in SERIES[name])
 
 
-def uneven(figures: Figures) -> list[str]:
-    """The worst row of each series that is not flat."""
-    found = [(name, *worst(figures, name)) for name in SERIES]
-    return [f"{name} {place} {ratio:.2f}" for name, ratio, place in found if ratio > FLAT[name.split()[0]]]
-
-
 def document(figures: Mapping[str, Figures]) -> dict[str, Any]:
     """All of it, for micro.json."""
     highest = {core: {name: worst(figures[core], name)[0] for name in SERIES} for core in CORES}
