@@ -197,17 +197,13 @@ def test_the_driver_reads_the_clocks_of_other_processes() -> None:
     assert 1_000 < used < 2_000_000
 
 
-def test_workers_are_found_among_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_workers_are_found_and_one_that_was_not_there_began_at_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for process, name in ((9, "kworker/u8:3-flush-259:0"), (10, "fio"), (11, "nfsd")):
         (tmp_path / str(process)).mkdir()
         (tmp_path / str(process) / "comm").write_text(f"{name}\n")
-    (tmp_path / "cpuinfo").touch()
     monkeypatch.setattr(usage, "PROC", str(tmp_path))
     monkeypatch.setattr(usage, "cpu_microseconds", {9: 700, 11: 0}.get)
     assert usage.of_workers() == {9: 700, 11: 0}
-
-
-def test_a_worker_that_was_not_there_began_at_nothing() -> None:
     device = {"read": 0, "written": 0, "writes": 0}
     before, after = usage.Usage(10, {1: 50, 2: 7}, device), usage.Usage(25, {1: 60, 3: 5}, device | {"writes": 3})
     found = after.since(before)

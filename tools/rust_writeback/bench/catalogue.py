@@ -91,7 +91,7 @@ SHORT = tuple(f"{name}/xfs" for name in ("small-4k", "append", "random-burst"))
 
 @dataclass(frozen=True)
 class Load:
-    """A scenario in one mode in one place: what one bar of a plot stands for."""
+    """A scenario in one mode in one place."""
 
     scenario: jobs.Scenario
     mode: str

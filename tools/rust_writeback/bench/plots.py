@@ -73,7 +73,7 @@ def draw(measurements: Sequence[Measurement], beside: Sequence[Group], titles: M
             panels.setdefault((m.scenario, m.place), []).append(m)
     if panels:
         several = len({place for _, place in panels}) > 1
-        texts = [titles.get(scenario, scenario) + several * f", {place}" for scenario, place in panels]
+        texts = [titles.get(scenario, scenario) + (f", {place}" if several else "") for scenario, place in panels]
         of_sections = list(zip(texts, panels.values(), strict=True))
         # What was sampled is the same for all sections of a step.
         of_steps = [(re.sub(": [^,]*", "", text), part) for text, part in of_sections if part[0].first]
