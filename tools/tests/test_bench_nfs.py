@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark through an NFS server: what proves a server's mode, who is blocked, and why there is no server."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 from bench_samples import accept, boot, steps
-from rust_writeback.bench import results, target
+from rust_writeback import paths
+from rust_writeback.bench import boots, results, target
 from rust_writeback.errors import Failure
+from rust_writeback.vm import emulated
+from rust_writeback.vm.options import NvmeOptions, VmOptions
 
 from bench import sampler
 
@@ -68,6 +72,25 @@ def test_blocked_threads_are_told_in_seconds_of_all_of_them() -> None:
     assert replace(one, samples=rows, server_threads=0).blocked_seconds is None
     told = (b"88 (nfsd) D 2 0 0 0 -1", b"88 (nfsd) I 2 0 0 0 -1", b"88 (D) D) S 2 0 0 0 -1")
     assert [sampler.is_blocked(stat) for stat in told] == [True, False, False]
+
+
+STOPS = """
+(until grep -qsx fio /proc/[0-9]*/comm; do sleep 0.2; done; sleep 3; echo 0 >/proc/fs/nfsd/threads) &
+cd /share && exec python3 -B -m bench "$1"
+"""
+"""Three seconds after fio began it writes: a load that had ended by then would be no refused step, and the test red."""
+
+
+@pytest.mark.skipif(not paths.BZIMAGE.exists(), reason="build/bzImage is not there; make kernel builds it")
+def test_a_server_that_stops_is_told_and_holds_nobody() -> None:
+    """Once it is gone a client waits for it, and so would fio, which then cannot be killed."""
+    plan = {"steps": [step.plan() for step in STEPS[:2]], "interval": 0.05, "file_system": "nfs"}
+    drive = VmOptions(mem="512M", nvme=NvmeOptions(bps="10M"), share=boots.DRIVER)
+    done = emulated.run(drive, ["sh", "-c", STOPS, "bench", results.to_text(plan)], again=emulated.from_scratch)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["kind"] for line in told] == ["guest", "refused", "refused", "end"]
+    assert all("the NFS server was stopped" in line["reason"] for line in told[1:3])
+    assert done.status == 1 and not done.warned
 
 
 LISTENS = "  sl  local_address\n   1: 00000000:0801 00000000:0000 0A 0\n"

@@ -123,13 +123,14 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
 
         # Our own program keeps the time itself.
         watch: Callable[[int], None] = (lambda process: None) if step["command"] else durable.watch
-        try:
-            done = execute(command, environment, seconds, watch)
-            if not step["command"]:
-                durable.end()
-        finally:
-            samples = sampler.stop()
-            flusher = rounds.end() if rounds else None
+        with place.watched():
+            try:
+                done = execute(command, environment, seconds, watch)
+                if not step["command"]:
+                    durable.end()
+            finally:
+                samples = sampler.stop()
+                flusher = rounds.end() if rounds else None
         used = Usage.now(bdi).since(usage)
         cached_at_end, at_end = cached_pages(place.files()), counter_now(bdi)
         place.sync()

@@ -7,6 +7,8 @@ The load itself reads and writes directly, so that no cache of a client hides wh
 import contextlib
 import os
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -19,6 +21,10 @@ from .place import Place
 OPTIONS = "rsize=262144,wsize=262144,lookupcache=none"
 """Writes of more than 256 KiB come to the server in pieces, with a COMMIT behind them; others are to be
 durable one by one. Files that are made behind the client's back are found."""
+
+
+LOOK_SECONDS = 0.5
+"""From look to look at whether there still is a server."""
 
 
 class Nfs(Place):
@@ -50,6 +56,30 @@ class Nfs(Place):
         """Where the server has the files."""
         return self.within
 
+    def check(self) -> None:
+        """Is the server still there?"""
+        if not nfs.runs():
+            raise Refused("the NFS server was stopped; what was measured until then is worth nothing: begin again")
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look after the server, for a load that waits for one that is gone cannot even be killed."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(LOOK_SECONDS):
+                if not nfs.runs():
+                    nfs.give_up(Path(self.directory))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+            self.check()
+
     def use(self, mode: str) -> None:
         """Have the server read and write like this."""
         try:
@@ -71,10 +101,11 @@ class Nfs(Place):
 
     def begin_cold(self) -> None:
         """Neither end has anything of the files."""
+        self.check()
         self.within.begin_cold()
         forget(super().files())
 
     def clean(self) -> None:
-        """Through the client, which would look for them otherwise."""
-        for path in super().files():
+        """Through the client, which would look for them otherwise; without a server nobody does."""
+        for path in super().files() if nfs.runs() else self.within.files():
             os.unlink(path)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from typing import Self
@@ -70,6 +71,10 @@ class Place:
     def behind(self) -> Place:
         """Where the files are that are seen here."""
         return self
+
+    def watched(self) -> contextlib.AbstractContextManager[None]:
+        """While a load runs: what it waits for may go away, after which it is let go and refused."""
+        return contextlib.nullcontext()
 
     def use(self, mode: str) -> None:
         """Be read and written in this mode, where that is not the load's own affair."""

@@ -14,6 +14,7 @@ from .. import paths, steps
 from ..errors import Failure, Parser, check_flags
 from ..progress import Bar
 from ..vm import machine
+from ..vm.emulated import VmFailure
 from ..vm.options import amount
 from . import boots, catalogue, contenders, drives, jobs, journal, native, report, results, summary, table
 
@@ -127,9 +128,17 @@ def carry_out(bench: Bench, folder: Path, command: str) -> int:
     begin = time.monotonic()
     with steps.only_one("bench"):
         kept = journal.Journal(folder / "raw", journal.fingerprint(bench.vm, bench.loads, bench.pairs))
-        bench.run(kept)
+        ended = False
+        try:
+            bench.run(kept)
+            ended = True
+        except VmFailure as failure:
+            if not bench.measurements:
+                raise
+            bench.problems.append(f"{failure}; the same command goes on from there")
         finish(bench, folder, {**boots.describe(fio, bench.done, bench.loads), "command": command}, begin)
-        kept.close()
+        if ended:
+            kept.close()
         return 1 if bench.problems else 0
 
 

@@ -12,6 +12,7 @@ import matplotlib
 matplotlib.use("svg")
 
 import numpy as np
+import numpy.typing
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ from matplotlib.lines import Line2D
 
 from .catalogue import SCALE
 from .contenders import CORES, KERNEL, title
-from .results import DIRTY, Measurement, PAGE
+from .results import DIRTY, Measurement, PAGE, READ, WRITTEN
 from .summary import Group, MAIN
 
 COLOURS = {
@@ -57,6 +58,8 @@ STYLE = {
 Panel = tuple[str, list[Measurement]]
 """A title, and what was measured of a load in one place."""
 
+Floats = np.typing.NDArray[np.float64]
+
 Interval = Sequence[float]
 """A ratio's estimate, and the ends of its interval."""
 
@@ -78,7 +81,9 @@ def draw(measurements: Sequence[Measurement], beside: Sequence[Group], titles: M
         # What was sampled is the same for all sections of a step.
         of_steps = [(re.sub(": [^,]*", "", text), part) for text, part in of_sections if part[0].first]
         found["latency"] = _in_panels("latency", of_sections, _latency, 3.2, ("percentile", "latency, ms"))
-        found["dirty"] = _in_panels("dirty", of_steps, _dirty, 2.5, ("seconds", "dirty, MB"))
+        if any(m.device for m in measurements):
+            found["throughput"] = _in_panels("throughput", of_steps, _over_time(_moved), 2.5, ("seconds", "device, MB/s"))
+        found["dirty"] = _in_panels("dirty", of_steps, _over_time(_dirty), 2.5, ("seconds", "dirty, MB"))
     return found
 
 
@@ -178,12 +183,30 @@ def _latency(axes: Axes, part: list[Measurement]) -> None:
     axes.minorticks_off()
 
 
-def _dirty(axes: Axes, part: list[Measurement]) -> None:
+def _over_time(curve: Callable[[Measurement], tuple[Floats, Floats]]) -> Callable[[Axes, list[Measurement]], None]:
     """What was sampled while fio ran, one thin line a boot."""
-    for m in part:
-        seconds, megabytes = [row[0] for row in m.samples], [row[DIRTY] * PAGE / 1e6 for row in m.samples]
-        axes.plot(seconds, megabytes, STYLES[m.mode], color=COLOURS[m.variant], linewidth=0.9, alpha=0.8)
-    axes.set_ylim(bottom=0)
+
+    def fill(axes: Axes, part: list[Measurement]) -> None:
+        for m in part:
+            axes.plot(*curve(m), STYLES[m.mode], color=COLOURS[m.variant], linewidth=0.9, alpha=0.8)
+        axes.set_ylim(bottom=0)
+
+    return fill
+
+
+def _dirty(m: Measurement) -> tuple[Floats, Floats]:
+    """The dirty pages, in MB."""
+    samples = np.array(m.samples)
+    return samples[:, 0], samples[:, DIRTY] * PAGE / 1e6
+
+
+def _moved(m: Measurement) -> tuple[Floats, Floats]:
+    """What the device read and wrote in a second, by half seconds, or tenths of a short run."""
+    samples = np.array(m.samples)
+    window = min(0.5, samples[-1, 0] / 10)
+    seconds = np.arange(samples[0, 0], samples[-1, 0], window)
+    moved = np.interp(seconds, samples[:, 0], samples[:, READ] + samples[:, WRITTEN])
+    return seconds[1:], np.diff(moved) / window / 1e6
 
 
 def _ratio_ticks(axes: Axes) -> None:
