@@ -36,7 +36,6 @@ LOCKED = """\
 """
 DEAF = LOCKED.format(where="pv_native_safe_halt", flags="00010212") + HARD
 STALL = "[   20.0] rcu: INFO: rcu_preempt detected stalls\n[   20.0] Kernel panic - not syncing: RCU Stall\n"
-RUST = "[    3.1] rust_kernel: panicked at fs/x.rs:1:1\n[    3.1] kernel BUG at rust/helpers/bug.c:7!\n"
 
 
 @pytest.mark.parametrize(
@@ -44,18 +43,21 @@ RUST = "[    3.1] rust_kernel: panicked at fs/x.rs:1:1\n[    3.1] kernel BUG at 
     [
         (OOPS, "oops", "NULL pointer"),
         (BUG, "oops", "lkdtm"),
-        (RUST, "oops", "helpers/bug.c"),
         (PANIC, "panic", "sysrq triggered crash"),
         (SOFT, "hang", "softlockup"),
         (HUNG, "hang", "blocked tasks"),
         (HARD, "hang", "Hard LOCKUP"),
         (STALL, "hang", "RCU Stall"),
         ("Kernel panic - not syncing: Fatal exception in interrupt\n", "oops", "interrupt"),
+        ("[  1.0] BUG: failure at mm/x.c:7/f()!\n[  1.0] Kernel panic - not syncing: BUG!\n", "oops", "mm/x.c:7"),
+        ("Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x60001000\n", "oops", "addr 0x0"),
         ("Kernel panic - not syncing:\n", "panic", "not syncing"),
     ],
 )
 def test_kinds(text: str, kind: str, words: str) -> None:
-    found = console.classify("[    0.0] Linux version 7.3\n" + text)
+    quiet = "[    0.0] Linux version 7.3\n[    0.1] Kernel command line: panic=-1 oops=panic\n"
+    assert console.classify(quiet) is None and console.warning(quiet) is None
+    found = console.classify(quiet + text)
     assert found and found[0] == kind and words in found[1]
 
 
@@ -63,21 +65,13 @@ def test_kinds(text: str, kind: str, words: str) -> None:
     ("text", "cpu"),
     [
         (DEAF, "1"),
-        (LOCKED.format(where="lkdtm_HARDLOCKUP", flags="00000002") + HARD, None),
         (LOCKED.format(where="lkdtm_HARDLOCKUP", flags="00010212") + HARD, None),
         (LOCKED.format(where="pv_native_safe_halt", flags="00010012") + HARD, None),
-        (HARD, None),
     ],
 )
 def test_a_cpu_that_waits_for_its_timer_is_deaf(text: str, cpu: str | None) -> None:
     """One that runs, or that has its interrupts off, is locked up."""
     assert console.deaf_cpu(text) == cpu
-
-
-def test_a_quiet_console_tells_nothing() -> None:
-    text = "[    0.0] Linux version 7.3\n[    0.1] Kernel command line: panic=-1 oops=panic\n"
-    assert console.classify(text) is None
-    assert console.warning(text) is None
 
 
 @pytest.mark.parametrize(
@@ -86,21 +80,11 @@ def test_a_quiet_console_tells_nothing() -> None:
         "BUG: KASAN: slab-use-after-free in f+0x1/0x2",
         "BUG: KCSAN: data-race in filemap_read / _RNvNtCs1_6kernel5folio3set",
         "BUG: KCSAN: data-race in rust_bio_endio / bio_endio",
-        "BUG: KCSAN: assert: race in bio_task_work",
         "UBSAN: array-index-out-of-bounds in fs/x.c:7:1",
-        "WARNING: possible circular locking dependency detected",
-        "WARNING: possible recursive locking detected",
-        "WARNING: inconsistent lock state",
-        "WARNING: HARDIRQ-safe -> HARDIRQ-unsafe lock order detected",
-        "WARNING: bad unlock balance detected!",
-        "WARNING: lock held when returning to user space!",
-        "WARNING: suspicious RCU usage",
         "WARNING: mm/x.c:7 at f+0x1/0x2, CPU#0: sh/88",
         "INFO: task fio:9 blocked for more than 120 seconds.",
         "[ BUG: Invalid wait context ]",
-        "BUG: MAX_LOCKDEP_CHAINS too low!",
         "BUG: sleeping function called from invalid context at x.c:1",
-        "BUG: scheduling while atomic: sh/88/0x00000002",
         "BUG kmalloc-64 (Not tainted): Poison overwritten",
         "INFO: lockdep is turned off.",
         "kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
@@ -117,14 +101,11 @@ def test_reports_of_sanitizers(line: str) -> None:
     [
         "kmemleak: Kernel memory leak detector initialized (mem pool available: 15000)",
         "kasan: KernelAddressSanitizer initialized (generic)",
-        "kcsan: selftest: 4/4 tests passed",
-        "Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar",
         "BUG: KCSAN: data-race in __filemap_add_folio / xas_find_marked",
-        "FAULT_INJECTION: forcing a failure.",
         "lkdtm: Performing direct entry WARNING",
     ],
 )
-def test_what_sanitizers_say_at_other_times(line: str) -> None:
+def test_what_is_no_report(line: str) -> None:
     assert console.warning(f"[    1.0] {line}\n") is None
 
 

@@ -83,7 +83,8 @@ def test_a_sanitizer_has_to_report_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, end: emulated.VmFailure | str, passed: int
 ) -> None:
     def run(options: emulated.VmOptions, command: list[str], again: object) -> emulated.VmResult:
-        assert options.kernel == KASAN.image and KASAN.crash in command[0]
+        assert options.kernel == KASAN.image and options.append == "sanitizer=kasan kasan.fault=panic"
+        assert KASAN.crash in command[0]
         if isinstance(end, emulated.VmFailure):
             raise end
         return says(complaint=end)(lambda _: None)

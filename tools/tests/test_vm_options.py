@@ -10,32 +10,12 @@ import pytest
 from rust_writeback import paths
 from rust_writeback.vm import emulated, images, qemu
 from rust_writeback.errors import Failure
-from rust_writeback.vm.options import NvmeOptions, VmOptions, amount
-
-
-def test_amounts_are_powers_of_two() -> None:
-    assert [amount(text) for text in ("7", "4k", "12M", "2G")] == [7, 4096, 12 << 20, 2 << 30]
-
-
-@pytest.mark.parametrize("text", ["", "0", "-1", "1.5G", "4GB", "M", "9" * 12])
-def test_what_is_no_amount(text: str) -> None:
-    with pytest.raises(ValueError):
-        amount(text)
+from rust_writeback.vm.options import NvmeOptions, VmOptions
 
 
 def test_a_whole_drive() -> None:
-    drive = NvmeOptions.parse("size=1G,bps=12M,iops=2000,queues=1")
-    assert drive == NvmeOptions("1G", "12M", "2000", 1)
+    assert NvmeOptions.parse("size=1G,bps=12M,iops=2000,queues=1") == NvmeOptions("1G", "12M", "2000", 1)
     assert NvmeOptions.parse("") == NvmeOptions()
-
-
-@pytest.mark.parametrize(
-    "text", ["speed=1", "size", "size=", "size=4K", "bps=fast", "queues=0", "queues=65", "queues=x", "iops=1,iops=2"]
-)
-def test_a_wrong_drive_parameter_names_the_right_ones(text: str) -> None:
-    with pytest.raises(Failure, match=r"size=4G, bps=12M, iops=2000 and queues=1") as caught:
-        NvmeOptions.parse(text)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -47,13 +27,12 @@ def test_a_wrong_drive_parameter_names_the_right_ones(text: str) -> None:
         (["--mem", "1M"], "at least 128M"),
         (["--icount", "--mem", "256M"], "at least 512M"),
         (["--colour"], "allowed: tools/vm [-h] [--core CORE]"),
-        (["true"], "a command comes after --, as in: tools/vm -- uname -a"),
-        (["--"], "no command"),
+        *[(["--nvme", drive], "size=4G, bps=12M, iops=2000 and queues=1") for drive in ("speed=1", "size", "size=4K", "bps=1.5M", "queues=0")],
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_one_line_that_says_what_is_allowed(arguments: list[str], word: str) -> None:
     with pytest.raises(Failure) as caught:
-        emulated._parse(arguments)
+        emulated._parse(arguments)[0].check()
     assert word in str(caught.value) and "\n" not in str(caught.value)
     assert caught.value.status == 2
 
@@ -71,15 +50,16 @@ def test_counted_time_has_a_drive_only_when_asked() -> None:
     assert emulated._parse(["--icount", "--nvme", "size=1G"])[0].nvme == NvmeOptions("1G")
 
 
-def wires() -> qemu.Wires:
-    return qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
+def line(accel: str, **options: object) -> str:
+    wires = qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
+    return " ".join(qemu.command(VmOptions(**options), accel, wires))  # type: ignore[arg-type]
 
 
 def test_a_flush_takes_its_time_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A volatile cache is what QEMU has either way; the time is ours, since the host's drive takes any."""
-    quick, slow = (qemu.command(VmOptions(flush_us=us), "tcg", wires()) for us in (0, 1000))
-    assert "cache=unsafe" in " ".join(quick) and "cache=writeback" in " ".join(slow)
-    assert slow[:3] == ["env", f"LD_PRELOAD={images.SLOW_FLUSH}", "FLUSH_US=1000"] and quick[0] == slow[3]
+    quick, slow = (line("tcg", flush_us=us) for us in (0, 1000))
+    assert "cache=unsafe" in quick and "cache=writeback" in slow
+    assert slow.startswith(f"env LD_PRELOAD={images.SLOW_FLUSH} FLUSH_US=1000 {quick.split()[0]}")
     library = tmp_path / "slow_flush.so"
     monkeypatch.setattr(paths, "BUILD", tmp_path)
     images.ensure_program(images.SLOW_FLUSH_SOURCE, library, "-shared", "-fPIC", "-nostdlib")
@@ -91,21 +71,13 @@ def test_a_flush_takes_its_time_where_it_is_asked_for(tmp_path: Path, monkeypatc
 
 
 def test_a_throttled_drive_on_the_command_line() -> None:
-    drive = NvmeOptions.parse("bps=12M,iops=2000,queues=1")
-    line = " ".join(qemu.command(VmOptions(nvme=drive), "tcg", wires()))
-    assert "throttling.bps-total=12582912,throttling.iops-total=2000" in line
-    assert "max_ioqpairs=1" in line
-    assert "rust_writeback.core=rust" in line
-    assert "-nic none" in line
+    throttled = line("tcg", nvme=NvmeOptions.parse("bps=12M,iops=2000,queues=1"))
+    for words in ("throttling.bps-total=12582912,throttling.iops-total=2000", "max_ioqpairs=1", "rust_writeback.core=rust"):
+        assert words in throttled
 
 
 def test_counted_time_takes_nothing_from_the_host() -> None:
-    line = " ".join(qemu.command(VmOptions(icount=True, core="c", append="quiet"), "icount", wires()))
-    assert "-accel tcg,thread=single -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm" in line
-    assert "-rdrand,-rdseed" in line and "nokaslr" in line and "guest.img" not in line
-    assert line.endswith("rust_writeback.core=c nokaslr rootfstype=ramfs quiet")
-
-
-def test_qemu_says_why_it_ended() -> None:
-    assert qemu.last_words("", 3) == "no message, status 3"
-    assert qemu.last_words("qemu-system-x86_64: out of luck\n", 1) == "out of luck"
+    counted = line("icount", icount=True, core="c", append="quiet")
+    assert "-accel tcg,thread=single -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm" in counted
+    assert "-rdrand,-rdseed" in counted and "nokaslr" in counted and "guest.img" not in counted
+    assert counted.endswith("rust_writeback.core=c nokaslr rootfstype=ramfs quiet")

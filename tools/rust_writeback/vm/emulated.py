@@ -17,19 +17,19 @@ import termios
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
-from .. import arch, paths
+from .. import arch, paths, steps
 from ..arch import X86
 from ..build.variants import of_arch
 from ..errors import Failure, Parser, no_room, run_main
-from . import accel, console, images, machine, qemu
+from . import console, images, machine, qemu
 from .options import NvmeOptions, VmOptions, amount
 
 __all__ = ["Boots", "NvmeOptions", "VmFailure", "VmOptions", "VmResult", "from_scratch", "run"]
 
 STATUS = {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}
 TAINT_DIE, TAINT_WARN = 1 << 7, 1 << 9
+KVM = Path("/dev/kvm")
 TRIAL_SECONDS = 25.0
 BOOT_SECONDS, BEAT_SECONDS = 120.0, 120.0
 ICOUNT_FACTOR = 5
@@ -138,25 +138,16 @@ def run(
     """
     options.check()
     if not options.image.exists():
-        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {options.made_by}")
+        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel")
     images.ensure(whole=options.icount, arch=options.arch)
     if options.flush_us:
         images.ensure_program(images.SLOW_FLUSH_SOURCE, images.SLOW_FLUSH, "-shared", "-fPIC", "-nostdlib")
-    foreign = options.arch != X86
-    given = "icount" if options.icount else "tcg" if foreign else options.accel
-    chosen = given or accel.choose(lambda: _trial(options.kernel))
-    result = _boot_until(again, lambda: _boot(options, chosen, command, stdout, stderr))
-    if not given:
-        accel.remember(chosen)
-    return result
-
-
-def _boot_until(again: Callable[[VmFailure], None] | None, boot: Callable[[], VmResult]) -> VmResult:
-    """Boot until QEMU lives through it, or has died too often."""
+    given = "icount" if options.icount else "tcg" if options.arch != X86 else options.accel
+    accel = given or accelerator(options.image)
     boots = Boots()
     while True:
         try:
-            return replace(boot(), deaths=boots.deaths)
+            return replace(_boot(options, accel, command, stdout, stderr), deaths=boots.deaths)
         except VmFailure as failure:
             if again is None:
                 raise
@@ -164,12 +155,27 @@ def _boot_until(again: Callable[[VmFailure], None] | None, boot: Callable[[], Vm
             again(failure)
 
 
-def _trial(kernel: Path | None) -> bool:
-    """Does the built kernel come up under KVM?"""
-    options = VmOptions(smp=2, mem="512M", nvme=None, check_core=False, kernel=kernel)
-    with contextlib.suppress(VmFailure):
-        return _boot(options, "kvm", ["true"], limit=TRIAL_SECONDS).status == 0
-    return False
+def accelerator(kernel: Path) -> str:
+    """kvm or tcg: what works on this host, until it is booted again or has another QEMU.
+
+    A /dev/kvm that can be opened proves nothing: QEMU may assert, or the guest may hang. So each kernel is
+    booted under KVM once.
+    """
+    if not os.access(KVM, os.R_OK | os.W_OK):
+        return "tcg"
+    verdict = paths.BUILD / f"accel-{kernel.name}"
+    host = Path("/proc/sys/kernel/random/boot_id").read_text()
+
+    def trial() -> None:
+        options = VmOptions(mem="512M", nvme=None, check_core=False, kernel=kernel)
+        works = False
+        with contextlib.suppress(VmFailure):
+            works = _boot(options, "kvm", ["true"], limit=TRIAL_SECONDS).status == 0
+        steps.write_whole(verdict, "kvm" if works else "tcg")
+
+    with steps.only_one("accel"):
+        steps.step(verdict.name, steps.digest(host, qemu.version(), kernel), [verdict], trial)
+        return verdict.read_text()
 
 
 def _boot(
@@ -180,14 +186,11 @@ def _boot(
     stderr: machine.Sink | None = None,
     limit: float | None = None,
 ) -> VmResult:
-    collected = {"stdout": bytearray(), "stderr": bytearray()}
-    sinks = {"stdout": stdout or collected["stdout"].extend, "stderr": stderr or collected["stderr"].extend}
     factor = ICOUNT_FACTOR if options.icount else 1
     log = console.new_log("vm")
     with contextlib.ExitStack() as stack:
-        qemus = stack.enter_context(
-            machine.Guest(sinks, limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor)
-        )
+        limits = limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor
+        qemus = stack.enter_context(machine.Guest(stdout, stderr, *limits))
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         terminal = not command
         environment = qemu.environment(options) | (_terminal_size() if terminal else {})
@@ -202,20 +205,19 @@ def _boot(
         qemus.start(arguments, inherited, terminal)
         story = qemus.run()
     text = log.read_text(errors="replace")
-    _judge(options, story, text, log, limit or BEAT_SECONDS * factor)
-    return result(story, text, log, collected, chosen, arguments, qemu.version(options.arch))
+    _judge(options, story, text, log)
+    return result(qemus, text, log, chosen, arguments, qemu.version(options.arch))
 
 
-def result(
-    story: machine.Story, text: str, log: Path, said: dict[str, bytearray], accel: str, command: list[str], version: str
-) -> VmResult:
+def result(guest: machine.Guest, text: str, log: Path, accel: str, command: list[str], version: str) -> VmResult:
     """What a run that came through gave back."""
+    story = guest.story
     assert story.status is not None
     complaint = console.warning(text) or ("it is tainted by a warning" if story.taint & TAINT_WARN else "")
     return VmResult(
         status=story.status,
-        stdout=bytes(said["stdout"]),
-        stderr=bytes(said["stderr"]),
+        stdout=bytes(guest.kept["stdout"]),
+        stderr=bytes(guest.kept["stderr"]),
         console=log,
         accel=accel,
         qemu_command=command,
@@ -228,44 +230,47 @@ def result(
     )
 
 
-def _judge(options: VmOptions, story: machine.Story, text: str, log: Path, limit: float) -> None:
-    """Raise unless the run came through: silence about the end is never a success."""
-
-    def fail(kind: str, message: str, last_words: str = "") -> NoReturn:
-        raise VmFailure(kind, message, log, last_words)
-
+def judge_guest(story: machine.Story, text: str, log: Path, core: str) -> None:
+    """Raise if the guest went wrong, in whatever machine: its console has this text."""
     if story.refused:
         has = "has no writeback core" if story.core == "none" else f"runs the {story.core} core"
-        raise Failure(f"the kernel {has}, not the {options.core} core that was asked for; rebuild it with: make kernel")
+        raise Failure(f"the kernel {has}, not the {core} core that was asked for; build it again")
+    if story.silent and machine.PANICKED not in story.events:
+        raise VmFailure("hang", f"the guest hung: {story.silent}", log)
+    if found := console.classify(text):
+        verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
+        raise VmFailure(found[0], f"the guest {verb}: {found[1]}", log)
+    if story.taint & TAINT_DIE:
+        raise VmFailure("oops", "the guest oopsed: its kernel is tainted by a death", log)
+
+
+def _judge(options: VmOptions, story: machine.Story, text: str, log: Path) -> None:
+    """Raise unless the run came through: silence about the end is never a success."""
     if machine.NO_ROOM in story.events:
         raise Failure(no_room(paths.BUILD.relative_to(paths.PROJECT)))
-    found = console.classify(text)
-    if story.silent and machine.PANICKED not in story.events:
-        fail("hang", f"the guest hung: PID 1 was silent for {limit:.0f} seconds")
-    deaf = console.deaf_cpu(text)
-    if deaf and found and found[0] == "hang" and not console.warning(text):
-        words = f"CPU {deaf} is halted and gets no interrupt of its timer"
-        fail("qemu", f"QEMU died: {words}", words)
-    if found:
-        verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
-        fail(found[0], f"the guest {verb}: {found[1]}")
-    if story.taint & TAINT_DIE:
-        fail("oops", "the guest oopsed: its kernel is tainted by a death")
+    complaint = console.warning(text)
+    try:
+        judge_guest(story, text, log, options.core)
+    except VmFailure as failure:
+        deaf = console.deaf_cpu(text)
+        if failure.kind == "hang" and not story.silent and deaf and not complaint:
+            words = f"CPU {deaf} is halted and gets no interrupt of its timer"
+            raise VmFailure("qemu", f"QEMU died: {words}", log, words) from failure
+        raise
     panicked = machine.PANICKED in story.events
     if story.returncode is not None and story.returncode < 0 and not panicked:
         # Then some of the output is missing, even if the status came. A complaint of the kernel is not passed over.
         words = qemu.last_words(story.qemu_stderr, story.returncode)
-        complaint = console.warning(text)
         if complaint:
-            fail("qemu", f"QEMU died: {words}, after the kernel had complained: {complaint}")
-        fail("qemu", f"QEMU died: {words}", words)
+            raise VmFailure("qemu", f"QEMU died: {words}, after the kernel had complained: {complaint}", log)
+        raise VmFailure("qemu", f"QEMU died: {words}", log, words)
     if story.status is not None:
         return
     if panicked:
-        fail("panic", "the guest panicked without a word")
+        raise VmFailure("panic", "the guest panicked without a word", log)
     if story.returncode:
-        fail("qemu", f"QEMU failed: {qemu.last_words(story.qemu_stderr, story.returncode)}")
-    fail("qemu", "the guest shut down before it reported the command's status")
+        raise VmFailure("qemu", f"QEMU failed: {qemu.last_words(story.qemu_stderr, story.returncode)}", log)
+    raise VmFailure("qemu", "the guest shut down before it reported the command's status", log)
 
 
 @contextlib.contextmanager
@@ -306,24 +311,14 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     parser.add_argument("--append", default="", help="more kernel parameters")
     parser.add_argument("--arch", help=f"an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
     parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
-    command: list[str] = []
-    if "--" in arguments:
-        cut = arguments.index("--")
-        arguments, command = arguments[:cut], arguments[cut + 1 :]
-        if not command:
-            raise Failure("no command after --; give one, or omit -- to get a shell", 2)
-    known, rest = parser.parse_known_args(arguments)
-    if rest and rest[0].startswith("-"):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if rest:
-        raise Failure(f"{' '.join(rest)}: a command comes after --, as in: tools/vm -- uname -a", 2)
+    parser.add_argument("command", nargs="*", metavar="CMD", help="what to run, after --; a shell without it")
+    known = parser.parse_args(arguments)
     # A drive answers when the host likes, after which no run under icount is like another.
     drive = None if known.icount and known.nvme is None else NvmeOptions.parse(known.nvme or "")
     variant = of_arch(*arch.chosen(known.arch, known.pages))
     options = VmOptions(
         arch=variant.arch,
         kernel=variant.image if variant.pages else None,
-        made_by=f"make kernel ARCH={variant.arch.name} PAGES={variant.pages}" if variant.pages else "make kernel",
         core=known.core,
         smp=known.smp,
         mem=known.mem,
@@ -332,8 +327,7 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
         share=paths.SHARE if known.share is not None else None,
         append=known.append,
     )
-    options.check()
-    return options, command
+    return options, known.command
 
 
 def main(arguments: list[str]) -> int:

@@ -259,23 +259,18 @@ def init(arch: Arch) -> Path:
     return _of(arch, paths.BUILD / "guest-init")
 
 
-def _program(source: Path, program: Path, arch: Arch, *libraries: str) -> None:
-    compile_it = functools.partial(compile_program, source, program, *libraries, arch=arch)
+def ensure_program(source: Path, program: Path, *libraries: str, arch: Arch = X86) -> None:
+    """Compile a program unless that is done."""
     name = "-".join(program.relative_to(paths.BUILD).parts)
-    steps.step(name, steps.digest(source, Path(__file__)), [program], compile_it)
+    compile_it = functools.partial(compile_program, source, program, *libraries, arch=arch)
+    with steps.only_one("guest"):
+        steps.step(name, steps.digest(source, Path(__file__)), [program], compile_it)
 
 
 def ensure_programs(arch: Arch = X86) -> None:
     """Make PID 1 and the program of loads: all of it, for a guest that has its root file system from elsewhere."""
-    with steps.only_one("guest"):
-        _program(LOAD_SOURCE, _of(arch, LOAD), arch)
-        _program(INIT_SOURCE, init(arch), arch)
-
-
-def ensure_program(source: Path, program: Path, *libraries: str, arch: Arch = X86) -> None:
-    """Make one of these programs alone."""
-    with steps.only_one("guest"):
-        _program(source, program, arch, *libraries)
+    ensure_program(LOAD_SOURCE, _of(arch, LOAD), arch=arch)
+    ensure_program(INIT_SOURCE, init(arch), arch=arch)
 
 
 def ensure(whole: bool = False, arch: Arch = X86) -> None:

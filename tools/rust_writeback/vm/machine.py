@@ -37,9 +37,8 @@ class Story:
     taint: int = 0
     expected: dict[str, int] = field(default_factory=dict)
     boot_seconds: float | None = None
-    silent: bool = False
-    late: bool = False
-    """It was alive, but all of its time was over."""
+    silent: str = ""
+    """For how long, when it was given up."""
     events: list[str] = field(default_factory=list)
     returncode: int | None = None
     qemu_stderr: str = ""
@@ -62,29 +61,32 @@ class Story:
 class Guest:
     """A started QEMU, or what speaks to us like it. Leaving the context kills it, whatever happened.
 
-    What it says on stderr goes to a file without a name unless there is another.
+    The output of the guest's command goes to the sinks, or is kept where there is none. What QEMU says on stderr
+    goes to a file without a name unless there is another.
     """
 
     def __init__(
         self,
-        sinks: dict[str, Sink],
+        stdout: Sink | None,
+        stderr: Sink | None,
         boot_limit: float,
         beat_limit: float,
         whole_limit: float = math.inf,
-        stderr: IO[bytes] | None = None,
+        log: IO[bytes] | None = None,
     ) -> None:
         self.story = Story()
         self.boot_limit = boot_limit
         self.beat_limit = beat_limit
         self.whole_limit = whole_limit
-        self._sinks = sinks
+        self.kept = {"stdout": bytearray(), "stderr": bytearray()}
+        self._sinks = {"stdout": stdout or self.kept["stdout"].extend, "stderr": stderr or self.kept["stderr"].extend}
         self._got = {"stdout": 0, "stderr": 0}
         self._line = self._monitor = b""
         self._selector = selectors.DefaultSelector()
         self._ours: dict[str, socket.socket] = {}
         self._theirs: dict[str, socket.socket] = {}
         self._process: subprocess.Popen[bytes] | None = None
-        self._stderr: IO[bytes] = stderr or tempfile.TemporaryFile()
+        self._stderr: IO[bytes] = log or tempfile.TemporaryFile()
         for name in ("control", "stdout", "stderr", "monitor"):
             self._ours[name], self._theirs[name] = socket.socketpair()
             self._selector.register(self._ours[name], selectors.EVENT_READ, name)
@@ -148,9 +150,9 @@ class Guest:
             whole = self._started + self.whole_limit - now
             left = min(self._heard + limit - now, whole)
             ready = self._selector.select(max(left, 0))
-            story.late = whole <= 0
-            if story.late or (not ready and left <= 0):
-                self._give_up()
+            if whole <= 0 or (not ready and left <= 0):
+                late = f"it was not done after {self.whole_limit:.0f} seconds"
+                self._give_up(late if whole <= 0 else f"PID 1 was silent for {limit:.0f} seconds")
                 break
             for key, _ in ready:
                 self._serve(key.data)
@@ -187,10 +189,10 @@ class Guest:
             # While whoever reads us was slow, the guest could not be heard.
             self._heard += time.monotonic() - before
 
-    def _give_up(self) -> None:
+    def _give_up(self, silent: str) -> None:
         """A silent guest: have its CPUs tell where they are, for the log, and stop."""
         assert self._process
-        self.story.silent = True
+        self.story.silent = silent
         if PANICKED in self.story.events:
             return
         self._ask("inject-nmi")

@@ -11,16 +11,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from .. import paths
 from ..build.variants import NATIVE
 from ..errors import Failure
 from . import console, emulated, images, machine
-from .emulated import TAINT_DIE, VmFailure, VmResult
-from .options import amount
+from .emulated import VmFailure, VmResult
+from .options import MOST_CPUS, amount
 
-MOST_CPUS = 8
 BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS = 60.0, 120.0, 3600.0
 
 PORTS = ("control", "stdout", "stderr")
@@ -57,7 +55,6 @@ TMPDIR=/tmp "$@" >&2 || exit $?
 The shell stays: it is the init of a process namespace, so that nothing outlives
 it, and a kernel that panics kills itself, which an init cannot.
 """
-
 
 WARM = """
 mount -o remount,size=100% /mnt
@@ -142,13 +139,10 @@ def run(
     if not NATIVE.image.exists():
         raise Failure(f"{NATIVE.image.relative_to(paths.PROJECT)} is missing; run: make bench NATIVE=1")
     images.ensure_programs()
-    collected = {"stdout": bytearray(), "stderr": bytearray()}
-    sinks = {"stdout": stdout or collected["stdout"].extend, "stderr": stderr or collected["stderr"].extend}
     log = console.new_log("native")
     with contextlib.ExitStack() as stack:
-        kept = log.open("w+b")
-        host = machine.Guest(sinks, BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS, kept)
-        stack.enter_context(host)
+        limits = (BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS)
+        host = stack.enter_context(machine.Guest(stdout, stderr, *limits, log.open("w+b")))
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         environment = {**ENVIRONMENT, "VM_CORE": options.core}
         images.write_initramfs(initramfs, whole(command), environment, whole=False)
@@ -157,29 +151,12 @@ def run(
         host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
         story = host.run()
     judge(options, story, log)
-    return emulated.result(story, story.qemu_stderr, log, collected, "native", arguments, "none")
+    return emulated.result(host, story.qemu_stderr, log, "native", arguments, "none")
 
 
 def judge(options: Options, story: machine.Story, log: Path) -> None:
     """Raise unless the run came through: silence about the end is never a success."""
-
-    def fail(kind: str, message: str) -> NoReturn:
-        raise VmFailure(kind, message, log)
-
-    if story.refused:
-        has = "has no writeback core" if story.core == "none" else f"runs the {story.core} core"
-        raise Failure(f"the native kernel {has}, not the {options.core} core that was asked for; run: make bench NATIVE=1")
-    found = console.classify(story.qemu_stderr)
-    if found:
-        verb = {"oops": "oopsed", "panic": "panicked", "hang": "hung"}[found[0]]
-        fail(found[0], f"the native kernel {verb}: {found[1]}")
-    if story.late:
-        fail("hang", f"the native kernel was not done after {WHOLE_SECONDS:.0f} seconds")
-    if story.silent:
-        limit = BEAT_SECONDS if story.kernel else BOOT_SECONDS
-        fail("hang", f"the native kernel hung: PID 1 was silent for {limit:.0f} seconds")
-    if story.taint & TAINT_DIE:
-        fail("oops", "the native kernel oopsed: it is tainted by a death")
+    emulated.judge_guest(story, story.qemu_stderr, log, options.core)
     if story.status is None:
         said = console.tail(story.qemu_stderr, 1).strip() or "without a word"
-        fail("qemu", f"the native kernel ended with status {story.returncode} before the command did: {said}")
+        raise VmFailure("qemu", f"the kernel ended with status {story.returncode} before the command did: {said}", log)

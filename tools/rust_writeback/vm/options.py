@@ -12,6 +12,8 @@ from ..arch import X86, Arch
 from ..errors import Failure
 
 CORES = ("rust", "c")
+MOST_CPUS = 8
+"""CONFIG_NR_CPUS."""
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -35,24 +37,16 @@ class NvmeOptions:
     @classmethod
     def parse(cls, text: str) -> NvmeOptions:
         """Read size=4G,bps=12M,iops=2000,queues=1; any of them may be left out."""
-        allowed = "drive parameters are size=4G, bps=12M, iops=2000 and queues=1 (1 to 64)"
-        values: dict[str, str] = {}
-        for part in filter(None, text.split(",")):
-            name, _, value = part.partition("=")
-            if name not in cls.__dataclass_fields__ or name in values:
-                raise Failure(f"--nvme: {part} is unknown or given twice; {allowed}", 2)
-            values[name] = value
+        values = dict(part.partition("=")[::2] for part in text.split(",") if part)
         queues = values.pop("queues", None)
-        options = cls(**values, queues=int(queues) if queues and re.fullmatch("[0-9]{1,3}", queues) else None)
         try:
-            for name in values:
-                amount(values[name])
-            if queues is not None and not 1 <= (options.queues or 0) <= 64:
-                raise ValueError(queues)
-            if amount(options.size) < UNITS["M"]:
-                raise ValueError(options.size)
-        except ValueError as error:
-            raise Failure(f"--nvme {text}: {error} is not a possible value; {allowed}", 2) from None
+            options = cls(**values, queues=None if queues is None else int(queues))
+            amounts = [amount(value) for value in (options.size, options.bps or "1", options.iops or "1")]
+            if amounts[0] < UNITS["M"] or options.queues not in (None, *range(1, 65)):
+                raise ValueError
+        except (TypeError, ValueError):
+            allowed = "drive parameters are size=4G, bps=12M, iops=2000 and queues=1 (1 to 64)"
+            raise Failure(f"--nvme {text} is not possible; {allowed}", 2) from None
         return options
 
 
@@ -60,7 +54,7 @@ class NvmeOptions:
 class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
-    The kernel is build/bzImage unless another one is named, with the command that makes it.
+    The kernel is build/bzImage unless another one is named.
     Programs are static ones, which the guest of --icount has in its top folder.
     Devices are arguments of QEMU for more of them.
     """
@@ -78,7 +72,6 @@ class VmOptions:
     devices: tuple[str, ...] = ()
     kernel: Path | None = None
     arch: Arch = X86
-    made_by: str = "make kernel"
     flush_us: int = 0
     """what a flush of the drive takes; QEMU omits it if it takes nothing"""
 
@@ -91,8 +84,8 @@ class VmOptions:
         """Refuse what cannot work, in one line that says what can."""
         if self.core not in CORES:
             raise Failure(f"unknown core {self.core}; the cores are rust and c", 2)
-        if not 1 <= self.smp <= max_cpus():
-            raise Failure(f"--smp {self.smp}: the kernel takes 1 to {max_cpus()} CPUs", 2)
+        if not 1 <= self.smp <= MOST_CPUS:
+            raise Failure(f"--smp {self.smp}: the kernel takes 1 to {MOST_CPUS} CPUs", 2)
         try:
             if not 128 << 20 <= amount(self.mem) <= 1 << 40:
                 raise ValueError
@@ -100,14 +93,3 @@ class VmOptions:
             raise Failure(f"--mem {self.mem}: give the guest's memory as 512M or 2G, at least 128M", 2) from None
         if self.icount and amount(self.mem) < 512 << 20:
             raise Failure(f"--mem {self.mem}: with --icount the root is in memory; give the guest at least 512M", 2)
-        if self.programs and not self.icount:
-            raise Failure("programs are for the initramfs of --icount; put them into a folder for --share", 2)
-        if self.share and not self.share.is_dir():
-            raise Failure(f"--share {self.share}: no such folder; name one that exists", 2)
-
-
-def max_cpus() -> int:
-    """The number of CPUs that the kernel was configured for."""
-    config = paths.DOT_CONFIG.read_text() if paths.DOT_CONFIG.exists() else ""
-    match = re.search(r"^CONFIG_NR_CPUS=(\d+)$", config, re.MULTILINE)
-    return int(match[1]) if match else 8
