@@ -43,18 +43,11 @@ def digest(*inputs: str | bytes | Path) -> str:
     return total.hexdigest()
 
 
-def is_done(name: str, key: str, products: list[Path]) -> bool:
-    """Was the step done for this key, and is what it made still there?"""
-    with contextlib.suppress(FileNotFoundError):
-        return (paths.STAMPS / name).read_text() == key and all(p.exists() for p in products)
-    return False
-
-
 def step(name: str, key: str, products: list[Path], action: Callable[[], None]) -> bool:
-    """Do the action unless it was done for this key; says whether it was done now."""
-    if is_done(name, key, products):
-        return False
+    """Do the action unless it was done for this key and its products are there; says whether it was done now."""
     stamp = paths.STAMPS / name
+    if stamp.exists() and stamp.read_text() == key and all(product.exists() for product in products):
+        return False
     stamp.unlink(missing_ok=True)
     action()
     write_whole(stamp, key)

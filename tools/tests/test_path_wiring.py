@@ -46,31 +46,17 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
-def test_hunks_apply_and_again_for_nothing(house: House) -> None:
-    house.apply(mm=patch_of("mm/x.c", hunk(5)))
-    assert house.read("mm/x.c").splitlines()[5] == "hook"
+def test_a_file_is_made_from_its_original_and_all_patches(house: House) -> None:
+    (house.tree / "mm/x.c").chmod(0o755)
+    house.apply(rust=patch_of("mm/x.c", hunk(3, "one")), mm=patch_of("mm/x.c", hunk(9, "two")) + patch_of("mm/y.c", hunk(5)))
+    assert [line for line in house.read("mm/x.c").splitlines() if "line" not in line] == ["one", "two"]
+    assert (house.tree / "mm/x.c").stat().st_mode & 0o777 == 0o755
     os.utime(house.tree / "mm/x.c", (1, 1))
     house.apply()
     assert (house.tree / "mm/x.c").stat().st_mtime == 1, "an unchanged file was rebuilt"
-
-
-def test_two_patches_share_a_file(house: House) -> None:
-    house.apply(rust=patch_of("mm/x.c", hunk(3, "one")), mm=patch_of("mm/x.c", hunk(9, "two")))
-    assert [line for line in house.read("mm/x.c").splitlines() if "line" not in line] == ["one", "two"]
-
-
-def test_edited_patch_starts_from_the_original(house: House) -> None:
-    house.apply(mm=patch_of("mm/x.c", hunk(5, "first")))
-    house.apply(mm=patch_of("mm/x.c", hunk(5, "second")))
-    assert "first" not in house.read("mm/x.c")
-    assert "second" in house.read("mm/x.c")
-
-
-def test_file_that_no_patch_touches_any_more_is_restored(house: House) -> None:
-    house.apply(mm=patch_of("mm/x.c", hunk(5)) + patch_of("mm/y.c", hunk(5)))
-    house.apply(mm=patch_of("mm/y.c", hunk(5)))
-    assert house.read("mm/x.c") == ORIGINAL
-    assert "hook" in house.read("mm/y.c")
+    house.apply(mm=patch_of("mm/x.c", hunk(9, "second")))
+    assert [line for line in house.read("mm/x.c").splitlines() if "line" not in line] == ["one", "second"]
+    assert house.read("mm/y.c") == ORIGINAL, "no patch touches it any more"
 
 
 @pytest.mark.parametrize(
@@ -78,11 +64,11 @@ def test_file_that_no_patch_touches_any_more_is_restored(house: House) -> None:
     [
         (
             patch_of("mm/y.c", hunk(3), "@@ -11,2 +11,3 @@\n line 11\n+hook\n something else\n"),
-            r"^mm/wiring.patch: hunk @@ -11,2 \+11,3 @@ of mm/y.c does not apply to Linux 7.3.4",
+            r"mm/wiring.patch does not apply to Linux 7.3.4: mm/y.c Hunk #2 FAILED at 12; rebase the patch",
         ),
         # Nearly is not enough.
         (patch_of("mm/y.c", "@@ -5,4 +5,5 @@\n line 5\n line 6\n+hook\n line 7\n line 9\n"), "does not apply"),
-        (patch_of("mm/z.c", hunk(5)), r"Linux 7.3.4 has no mm/z.c for hunk @@ -5,2 \+5,3 @@"),
+        (patch_of("mm/z.c", hunk(5)), "Linux 7.3.4 has no mm/z.c"),
         # New files belong into the overlay.
         ("--- /dev/null\n+++ b/mm/z.c\n@@ -0,0 +1 @@\n+x\n", "makes a new file"),
     ],
@@ -91,18 +77,6 @@ def test_a_hunk_that_does_not_apply_is_named_and_nothing_is_changed(house: House
     with pytest.raises(Failure, match=words):
         house.apply(rust=patch_of("mm/x.c", hunk(5)), mm=patch)
     assert house.read("mm/x.c") == house.read("mm/y.c") == ORIGINAL
-
-
-def test_moved_lines_are_found(house: House) -> None:
-    (house.tree / "mm/x.c").write_text("new first line\n" + ORIGINAL)
-    house.apply(mm=patch_of("mm/x.c", hunk(5)))
-    assert house.read("mm/x.c").splitlines()[6] == "hook"
-
-
-def test_mode_of_a_script_is_kept(house: House) -> None:
-    (house.tree / "mm/x.c").chmod(0o755)
-    house.apply(mm=patch_of("mm/x.c", hunk(5)))
-    assert (house.tree / "mm/x.c").stat().st_mode & 0o777 == 0o755
 
 
 def macros(text: str) -> list[str]:

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,22 +56,27 @@ class Packages:
         print(f"fetching and unpacking {self.what} ...", flush=True)
         part = top.with_name(f".{top.name}.part")
         shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            (folder / "status").touch()
-            self._apt(folder, "update")
-            self._apt(folder, "install", "--download-only", *self.names)
-            _unpack(sorted((folder / "archives").glob("*.deb")), part)
+        with tempfile.TemporaryDirectory() as folder:
+            apt = Apt(Path(folder), self.what, self.debian, self.suite)
+            apt.run("apt-get", "install", "--download-only", *self.names)
+            extract((apt.folder / "archives").glob("*.deb"), part)
         part.rename(top)
 
-    def _apt(self, folder: Path, *arguments: str) -> None:
-        """Run apt-get with a state of its own in the folder, in which no package is installed."""
-        options = {
-            "APT::Architecture": self.debian,
-            "APT::Architectures": self.debian,
+
+class Apt:
+    """apt with lists and sources of its own in a folder, in which no package is installed."""
+
+    def __init__(self, folder: Path, what: str, debian: str = X86.debian, suite: str = "") -> None:
+        self.folder = folder
+        self.what = what
+        (folder / "status").touch()
+        self.options = {
+            "APT::Architecture": debian,
+            "APT::Architectures": debian,
+            "APT::Get::Assume-Yes": "true",
             "APT::Install-Recommends": "false",
             "APT::Sandbox::User": "root",
+            "APT::Update::Error-Mode": "any",
             # A mirror may be weeks behind, and what it has is signed all the same.
             "Acquire::Check-Valid-Until": "false",
             "Acquire::Languages": "none",
@@ -79,15 +84,21 @@ class Packages:
             "Dir::State": str(folder),
             "Dir::State::status": str(folder / "status"),
             "Dir::Cache": str(folder),
+            "Dir::Etc::SourceParts": "/dev/null",
         }
-        if self.suite:
-            options["Dir::Etc::SourceList"] = str(folder / "sources.list")
-            (folder / "sources.list").write_text(f"deb {mirror()} {self.suite} main\n")
-        command = ["apt-get", "-qq", "-y", *(f"-o{name}={value}" for name, value in options.items()), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True)
+        if suite:
+            self.options["Dir::Etc::SourceList"] = str(folder / "sources.list")
+            (folder / "sources.list").write_text(f"deb {mirror()} {suite} main\n")
+        self.run("apt-get", "update")
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run a program of apt in the folder; what it prints."""
+        command = [program, "-qq", *(f"-o{name}={value}" for name, value in self.options.items()), *arguments]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
         if done.returncode:
             last = ([line for line in done.stderr.splitlines() if line.startswith("E:")] or [f"status {done.returncode}"])[-1]
-            raise Failure(f"{self.what} could not be fetched: {last}; check the network")
+            raise Failure(f"{self.what} could not be fetched: {last}; check the network, or set DEBIAN_MIRROR")
+        return done.stdout
 
 
 def mirror() -> str:
@@ -95,9 +106,11 @@ def mirror() -> str:
     return os.environ.get("DEBIAN_MIRROR") or SOURCES.read_text().split()[1]
 
 
-def _unpack(packages: Sequence[Path], part: Path) -> None:
+def extract(packages: Iterable[Path], folder: Path) -> None:
+    """Unpack packages into a folder, which is made."""
+    folder.mkdir(parents=True)
     # The links /bin, /lib and /sbin come first, for others have files behind them.
-    for package in sorted(packages, key=lambda path: not path.name.startswith("base-files_")):
-        done = subprocess.run(["dpkg-deb", "--extract", package, part], capture_output=True, text=True)
+    for package in sorted(packages, key=lambda path: (not path.name.startswith("base-files_"), path)):
+        done = subprocess.run(["dpkg-deb", "--extract", package, folder], capture_output=True, text=True)
         if done.returncode:
             raise Failure(f"{package.name} cannot be unpacked: {done.stderr.strip()}; is there room on the disk?")

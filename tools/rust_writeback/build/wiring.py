@@ -23,34 +23,12 @@ def patches(project: Path = paths.PROJECT) -> list[Path]:
     return [path for folder in FOLDERS if (path := project / folder / "wiring.patch").is_file()]
 
 
-def touched(patch: Path) -> dict[str, list[str]]:
-    """The files that a patch changes, each with the headers of its hunks."""
-    files: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in patch.read_text().splitlines():
-        if name := re.match(r"\+\+\+ b/(\S+)", line):
-            current = files.setdefault(name[1], [])
-        elif line.startswith("--- /dev/null"):
-            raise Failure(f"{_name(patch)} makes a new file; put it into tools/overlay.toml instead")
-        elif re.match(r"@@ -\d", line):
-            current.append(line)
-    return files
-
-
-def _name(patch: Path) -> str:
-    return f"{patch.parent.name}/{patch.name}"
-
-
-def _failed_hunk(patch: Path, output: str) -> str:
-    """The file and the hunk that the patch program complained of first."""
-    file = hunk = ""
-    for line in output.splitlines():
-        if name := re.match(r"patching file '?([^\s']+)", line):
-            file = name[1]
-        elif failed := re.match(r"Hunk #(\d+) FAILED", line):
-            hunk = touched(patch)[file][int(failed[1]) - 1]
-            break
-    return f"hunk {hunk} of {file}" if hunk else f"a part of it ({output.strip().splitlines()[-1]})"
+def touched(patch: Path) -> list[str]:
+    """The files that a patch changes."""
+    text = patch.read_text()
+    if "\n--- /dev/null" in f"\n{text}":
+        raise Failure(f"{patch} makes a new file; put it into tools/overlay.toml instead")
+    return re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE)
 
 
 def apply(version: str, tree: Path = paths.LINUX, project: Path = paths.PROJECT) -> None:
@@ -61,12 +39,11 @@ def apply(version: str, tree: Path = paths.LINUX, project: Path = paths.PROJECT)
     originals = tree.with_name(f"{tree.name}.orig")
     wanted = patches(project)
     names = {name for patch in wanted for name in touched(patch)}
-    for patch in wanted:
-        for name, hunks in touched(patch).items():
-            if not (tree / name).is_file():
-                raise Failure(f"{_name(patch)}: Linux {version} has no {name} for hunk {hunks[0]}; rebase the patch")
-            if not (originals / name).exists():
-                write_whole(originals / name, (tree / name).read_bytes())
+    for name in names:
+        if not (tree / name).is_file():
+            raise Failure(f"Linux {version} has no {name}, which the wiring patches change; rebase them")
+        if not (originals / name).exists():
+            write_whole(originals / name, (tree / name).read_bytes())
 
     with tempfile.TemporaryDirectory() as folder:
         aside = Path(folder)
@@ -77,10 +54,9 @@ def apply(version: str, tree: Path = paths.LINUX, project: Path = paths.PROJECT)
             command = ["patch", "-p1", "-F0", "--batch", "--forward", "-r", "-", "-d", folder, "-i", str(patch)]
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode:
-                raise Failure(
-                    f"{_name(patch)}: {_failed_hunk(patch, result.stdout + result.stderr)} "
-                    f"does not apply to Linux {version}; rebase the patch"
-                )
+                failed = re.search(r"(\S+)\n(?:Hunk .* succeeded .*\n)*(Hunk .* FAILED at \d+)", result.stdout)
+                said = " ".join(failed.groups()) if failed else result.stdout.strip().splitlines()[-1]
+                raise Failure(f"{patch} does not apply to Linux {version}: {said}; rebase the patch")
         for name in sorted(names):
             _put(tree / name, (aside / name).read_bytes())
 
