@@ -55,58 +55,25 @@ def test_it_applies_and_is_what_is_built(made: list[Path], tmp_path: Path) -> No
         assert (tmp_path / name).read_bytes() == (paths.LINUX / name).read_bytes(), name
 
 
-def test_what_rust_calls_in_c_is_declared_by_then(made: list[Path]) -> None:
-    added: dict[str, str] = {}
-    for patch in made[1:]:
-        name = ""
-        for line in patch.read_text().splitlines(keepends=True):
-            if line.startswith("+++ b/"):
-                name = line.removeprefix("+++ b/").strip()
-            elif line.startswith("+"):
-                added[name] = added.get(name, "") + line
-        c = "".join(text for name, text in added.items() if name.endswith((".h", ".c")))
-        declared = set(re.findall(r"\brust_\w+", c))
-        modules = "".join(text for name, text in added.items() if name.endswith(".rs"))
-        for name, text in added.items():
-            module = re.fullmatch(r"rust/kernel/(?:\w+/)*(\w+)\.rs", name)
-            if module and not re.search(rf"^\+.*\bmod {module[1]};", modules, re.MULTILINE):
-                continue  # not compiled yet
-            called = set(re.findall(r"\bbindings::(rust_[a-z0-9_]+)\b", text)) if name.endswith(".rs") else set()
-            assert called - declared == set(), (patch.name, name)
-
-
-def test_nobody_signs_off_but_a_person(made: list[Path]) -> None:
-    assert not [patch.name for patch in made if "Signed-off-by" in patch.read_text()]
-
-
-def test_the_cover_letter_tells_figures_and_their_revision(made: list[Path]) -> None:
-    letter = made[0].read_text()
+def test_the_mails(made: list[Path]) -> None:
+    """One core until the last patch, figures with their revision, short lines, and no name of a person."""
+    letter, *patches, last = [path.read_text() for path in made]
+    assert not [text for text in patches if series.BOTH_CORES in text]
+    assert series.BOTH_CORES in last and "not for merging" in last
+    assert not [text for text in (letter, *patches, last) if "Signed-off-by" in text]
     assert "***" not in letter and "{figures}" not in letter and "revision" in letter
     assert re.search(r"^4 KiB in a row\n  C +bandwidth \d.*\n  Rust +bandwidth \d.*p99.9 ", letter, re.MULTILINE)
     assert max(map(len, letter.partition("\n---\n")[0].splitlines())) <= 75
-
-
-def test_one_core_until_the_last(made: list[Path]) -> None:
-    for patch in made[1:-1]:
-        assert series.BOTH_CORES not in patch.read_text(), patch.name
-    assert series.BOTH_CORES in made[-1].read_text() and "not for merging" in made[-1].read_text()
-
-
-def test_mails_have_short_lines() -> None:
     for patch in series.read_plan()[1]:
         assert len(patch.subject) <= 70 and max(map(len, patch.message.splitlines())) <= 75, patch.subject
 
 
-def test_hooks_are_units_at_their_place() -> None:
-    (units,) = in_hunks(HOOKS).values()
-    assert [(unit.place, unit.removed) for unit in units] == [(1, 0), (4, 1)]
-    parts = [part for unit in units for part in taken_apart(unit)]
-    assert [part.added[0] for part in parts] == ["#include <linux/rust_kick.h>\n", "#include <linux/rust_tail.h>\n", "if (!mine)\n"]
+def units() -> list[Unit]:
+    return [part for units in in_hunks(HOOKS).values() for unit in units for part in taken_apart(unit)]
 
 
 def test_a_file_grows_by_its_patches() -> None:
-    parts = [part for units in in_hunks(HOOKS).values() for unit in units for part in taken_apart(unit)]
-    grown = Grown("fs/a.c", ORIGINAL, parts)
+    grown = Grown("fs/a.c", ORIGINAL, units())
     assign(grown, [Patch("kick", "", [], {"fs/a.c": ["rust_kick.h"]}), Patch("tail", "", [], {"fs/a.c": ["*"]})], None)
     assert grown.at(0) == "".join(ORIGINAL)
     assert grown.at(1) == "one\n#include <linux/rust_kick.h>\ntwo\nthree\nfour\nfive\nsix\n"
@@ -120,10 +87,6 @@ def test_lines_of_a_new_file_are_held_back_with_what_leads_to_them() -> None:
     assign(grown, [Patch("one", "", ["a.rs"]), Patch("two", "", [], {"a.rs": ["Two ="]})], 0)
     assert (grown.at(0), grown.at(1)) == (None, "enum {\n    /// One.\n    One = 1,\n}\n")
     assert grown.at(2) == text
-
-
-def units() -> list[Unit]:
-    return [part for units in in_hunks(HOOKS).values() for unit in units for part in taken_apart(unit)]
 
 
 @pytest.mark.parametrize(
@@ -141,14 +104,11 @@ def test_a_line_belongs_to_one_patch(plan: list[dict[str, list[str]]], said: str
         assign(Grown("fs/a.c", ORIGINAL, units()), patches, None)
 
 
-def test_a_file_belongs_to_one_patch() -> None:
+def test_a_file_belongs_to_one_patch_and_a_word_names_one_line() -> None:
     with pytest.raises(Failure, match="mm/new.rs is in 0 patches"):
         series.owners([Patch("a", "", ["mm/*.c"])], ["mm/new.rs"])
     with pytest.raises(Failure, match="mm/new.rs is in 2 patches"):
         series.owners([Patch("a", "", ["mm/*.rs"]), Patch("b", "", ["mm/new.rs"])], ["mm/new.rs"])
-
-
-def test_a_word_names_one_line_of_a_new_file() -> None:
     with pytest.raises(Failure, match="a.rs has 2 lines with 'mod'"):
         held_back("mod a;\nmod b;\n", ["mod"], "a.rs")
 
