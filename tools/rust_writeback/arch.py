@@ -32,10 +32,8 @@ def chosen(name: str | None, pages: str | None) -> tuple[Arch, str]:
     arch = ARCHES.get(X86.name if name is None else name)
     if arch is None:
         raise Failure(f"ARCH={name} is unknown; give {' or '.join(ARCHES)}", 2)
-    sizes = arch.pages or ("",)
-    size = sizes[0] if pages is None else pages
-    if size not in sizes or pages == "":
-        *others, last = sizes
-        allowed = f"PAGES={', '.join(others)} and {last}" if arch.pages else "one size of pages"
+    size = (*arch.pages, "")[0] if pages is None else pages
+    if pages is not None and pages not in arch.pages:
+        allowed = f"PAGES={', '.join(arch.pages[:-1])} and {arch.pages[-1]}" if arch.pages else "one size of pages"
         raise Failure(f"PAGES={pages} is not possible; {arch.name} has {allowed}", 2)
     return arch, size

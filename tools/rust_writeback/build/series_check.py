@@ -2,7 +2,7 @@
 """make series CHECK=1: build, check and boot the patches as a maintainer would.
 
 The patches are applied one by one to a copy of the pristine tree. After each the kernel is built with the core
-(clippy, a warning is an error) and without, and the patch has to pass checkpatch --strict and its Rust rustfmt.
+(clippy, a warning is an error) and without, and the patch has to pass checkpatch --strict.
 The kernel that the patches for merging make is booted in the virtual machine, and written to with DONTCACHE.
 The copy shares its files with build/linux by links, which a patch program replaces and does not write through.
 """
@@ -33,7 +33,6 @@ BOOTED = Variant(copy="series")
 """The kernel that a tree has with the patches for merging alone, in the virtual machine."""
 WRITTEN = "dontcache_write_data"
 """The guest test that it has to pass. It has no file that tells its core: it was built with the one in Rust alone."""
-NEW_RUST = re.compile(r"^\+\+\+ b/(\S+\.rs)$", re.MULTILINE)
 
 
 def pristine() -> None:
@@ -95,23 +94,11 @@ def mail(patch: Path) -> str | None:
     return f"checkpatch: {said.stdout.strip()}" if said.returncode or said.stdout.strip() else None
 
 
-def rustfmt(patch: Path) -> str | None:
-    """What rustfmt says of the files of a patch that is applied; None if nothing."""
-    rust = [TREE / name for name in NEW_RUST.findall(patch.read_text())]
-    if not rust:
-        return None
-    command = ["rustfmt", "--check", "--edition=2021", f"--config-path={TREE / '.rustfmt.toml'}", *rust]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"rustfmt: {said.stdout.strip()[:500]}" if said.returncode else None
-
-
 def check(patch: Path, number: int, kinds: Sequence[str]) -> None:
     """Build after a patch that is applied, in each way."""
-    wrong = rustfmt(patch)
     for kind in kinds:
-        wrong = wrong or build(kind, number)
-    if wrong:
-        raise Failure(f"{patch.name}: {wrong}")
+        if wrong := build(kind, number):
+            raise Failure(f"{patch.name}: {wrong}")
 
 
 def boot(number: int) -> None:

@@ -33,7 +33,10 @@ PACKAGES = """
     bash btrfs-progs coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
     libc-bin liburing2 mawk mount procps python3 sed tar util-linux xfsprogs
 """.split()
-"""What commands in the guest may rely on, where the build root has it."""
+"""What commands in the guest may rely on."""
+
+INSTALLED = Path("/var/lib/dpkg/status")
+"""Of the build root: it changes with every version of a package."""
 
 LEAVE_OUT = re.compile(
     r"""/usr/share/(doc|man|info|locale|lintian|bash-completion|bug|menu|doc-base|i18n|zsh|pixmaps|applications)(/|$)
@@ -77,34 +80,12 @@ def zoned() -> list[Entry]:
     return folders + [archive.file(f"{ZONED}/{Path(name).name}", Path(name), 0o755) for name in sorted(set(found))]
 
 
-def dependencies(wanted: Iterable[str]) -> dict[str, str]:
-    """The installed packages that these need, with themselves: name -> version."""
-    fields = "${db:Status-Abbrev}|${Package}|${Version}|${Provides}|${Depends}, ${Pre-Depends}\n"
-    output = subprocess.run(["dpkg-query", "-W", "-f", fields], check=True, capture_output=True, text=True).stdout
-    versions: dict[str, str] = {}
-    needs: dict[str, list[list[str]]] = {}
-    provider: dict[str, str] = {}
-    for line in output.splitlines():
-        status, name, version, provides, depends = line.split("|", 4)
-        if not status.startswith("ii"):
-            continue
-        versions[name] = version
-        for virtual in re.findall(r"[a-z0-9][a-z0-9.+-]+(?= *[(,]|$)", provides):
-            provider.setdefault(virtual, name)
-        needs[name] = [
-            [re.split(r"[ (:]", choice.strip())[0] for choice in clause.split("|")] for clause in depends.split(",")
-        ]
-    closure: dict[str, str] = {}
-    queue = [name for name in wanted if name in versions]
-    while queue:
-        name = queue.pop()
-        if name in closure:
-            continue
-        closure[name] = versions[name]
-        for choices in needs[name]:
-            found = [provider.get(c, c) if c not in versions else c for c in choices]
-            queue += [c for c in found if c in versions][:1]
-    return dict(sorted(closure.items()))
+def needed() -> list[str]:
+    """The packages of the build root that the guest has: those, and what they depend on."""
+    apt = ["apt-cache", "-oDir::Cache::pkgcache=", "-oDir::Cache::srcpkgcache=", "depends", "--recurse", "--installed"]
+    done = subprocess.run([*apt, "--important", *PACKAGES], check=True, capture_output=True, text=True)
+    # What a package depends on is indented, what another provides is in brackets.
+    return sorted({line for line in done.stdout.splitlines() if line[0].isalnum()})
 
 
 def _canonical(path: str) -> str:
@@ -277,13 +258,12 @@ def ensure(whole: bool = False, arch: Arch = X86) -> None:
     """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
     ensure_programs(arch)
     with steps.only_one("guest"):
-        packages = dependencies(PACKAGES) if arch == X86 else {}
         top = Path("/") if arch == X86 else tree(arch)
 
         def entries() -> list[Entry]:
-            return files(installed(packages) if arch == X86 else unpacked(top), top, _of(arch, LOAD))
+            return files(installed(needed()) if arch == X86 else unpacked(top), top, _of(arch, LOAD))
 
-        key = steps.digest(repr(packages), top.name, Path(__file__), Path(archive.__file__), LOAD_SOURCE)
+        key = steps.digest(INSTALLED, top.name, Path(__file__), Path(archive.__file__), LOAD_SOURCE)
         if whole:
             product = whole_initramfs(arch)
             steps.step(product.name, key, [product], lambda: make_archive(entries(), product))

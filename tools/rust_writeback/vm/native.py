@@ -15,14 +15,11 @@ from pathlib import Path
 from .. import paths
 from ..build.variants import NATIVE
 from ..errors import Failure
-from . import console, emulated, images, machine
+from . import console, emulated, images, machine, qemu
 from .emulated import VmFailure, VmResult
 from .options import MOST_CPUS, amount
 
 BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS = 60.0, 120.0, 3600.0
-
-PORTS = ("control", "stdout", "stderr")
-"""The serial lines, in their order; tools/guest/init.c has the same one."""
 
 KERNEL_PARAMETERS = (
     "loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 sysctl.kernel.panic_on_rcu_stall=1"
@@ -94,7 +91,7 @@ def available() -> int:
 def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[str]:
     """The command line of the kernel; the numbers are file descriptors that it inherits."""
     # What is read from a line is nothing. If it were the port, the kernel would hang up when we do.
-    lines = [f"ssl{number}=null,fd:{ports[name]}" for number, name in enumerate(PORTS)]
+    lines = [f"ssl{number}=null,fd:{ports[name]}" for number, name in enumerate(qemu.PORTS)]
     return [
         str(NATIVE.image),
         f"mem={amount(options.mem) >> 20}M",
@@ -146,7 +143,7 @@ def run(
         initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         environment = {**ENVIRONMENT, "VM_CORE": options.core}
         images.write_initramfs(initramfs, whole(command), environment, whole=False)
-        arguments = linux(options, initramfs.fileno(), {name: host.descriptor(name) for name in PORTS})
+        arguments = linux(options, initramfs.fileno(), {name: host.descriptor(name) for name in qemu.PORTS})
         cpus = sorted(os.sched_getaffinity(0))
         host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
         story = host.run()

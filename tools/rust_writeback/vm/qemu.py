@@ -14,6 +14,7 @@ from .options import VmOptions, amount
 
 SERIAL = "rust-writeback"
 PORTS = ("control", "stdout", "stderr")
+"""Lines to PID 1, in their order; tools/guest/init.c has the same one."""
 
 
 @dataclass(frozen=True)
