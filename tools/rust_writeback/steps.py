@@ -12,8 +12,6 @@ import hashlib
 import os
 import shutil
 import sys
-import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,15 +85,11 @@ def need_room(where: Path, gib: float, what: str) -> None:
         raise Failure(f"no room for {what}: {gib:g} GiB are needed and {where} has {free:.1f} GiB; free some space")
 
 
-_THREADS: dict[str, threading.RLock] = defaultdict(threading.RLock)
-"""Threads of this process wait for each other without a word."""
-
-
 @contextlib.contextmanager
 def only_one(name: str) -> Iterator[None]:
     """Hold a lock of the build folder; the kernel releases it with the process."""
     paths.BUILD.mkdir(parents=True, exist_ok=True)
-    with _THREADS[name], (paths.BUILD / f".{name}.lock").open("w") as lock:
+    with (paths.BUILD / f".{name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -13,11 +13,6 @@ from rust_writeback.errors import Failure
 from rust_writeback.vm.options import NvmeOptions, VmOptions
 
 
-def test_a_whole_drive() -> None:
-    assert NvmeOptions.parse("size=1G,bps=12M,iops=2000,queues=1") == NvmeOptions("1G", "12M", "2000", 1)
-    assert NvmeOptions.parse("") == NvmeOptions()
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -70,14 +65,8 @@ def test_a_flush_takes_its_time_where_it_is_asked_for(tmp_path: Path, monkeypatc
     assert 0.3 <= float(done.stdout) < 30 and done.stderr == ""
 
 
-def test_a_throttled_drive_on_the_command_line() -> None:
-    throttled = line("tcg", nvme=NvmeOptions.parse("bps=12M,iops=2000,queues=1"))
+def test_a_drive_on_the_command_line() -> None:
+    assert NvmeOptions.parse("") == NvmeOptions()
+    throttled = line("tcg", nvme=NvmeOptions.parse("size=1G,bps=12M,iops=2000,queues=1"))
     for words in ("throttling.bps-total=12582912,throttling.iops-total=2000", "max_ioqpairs=1", "rust_writeback.core=rust"):
         assert words in throttled
-
-
-def test_counted_time_takes_nothing_from_the_host() -> None:
-    counted = line("icount", icount=True, core="c", append="quiet")
-    assert "-accel tcg,thread=single -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm" in counted
-    assert "-rdrand,-rdseed" in counted and "nokaslr" in counted and "guest.img" not in counted
-    assert counted.endswith("rust_writeback.core=c nokaslr rootfstype=ramfs quiet")

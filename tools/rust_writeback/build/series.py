@@ -85,13 +85,10 @@ class Grown:
         return "".join(lines + self.original[at:])
 
 
-def read_plan(plan: Path = PLAN) -> tuple[dict[str, str], list[Patch]]:
+def read_plan() -> tuple[dict[str, str], list[Patch]]:
     """The cover letter and the patches."""
-    try:
-        table = tomllib.loads(plan.read_text())
-        return table["cover"], [Patch(**patch) for patch in table["patch"]]
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise Failure(f"{plan.name} cannot be read ({error}); correct it") from None
+    table = tomllib.loads(PLAN.read_text())
+    return table["cover"], [Patch(**patch) for patch in table["patch"]]
 
 
 def in_hunks(patch: str) -> dict[str, list[Unit]]:
@@ -221,31 +218,18 @@ def grow(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Pat
     return files
 
 
-class OneCore:
-    """Takes out of C what is only there where both cores are."""
-
-    def __init__(self) -> None:
-        self.program = paths.BUILD / "bin" / "unifdef"
-        source = paths.LINUX / "scripts" / "unifdef.c"
-
-        def compile_it() -> None:
-            self.program.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cc", "-O1", "-o", self.program, source], check=True)
-
-        steps.step("unifdef", steps.digest(source), [self.program], compile_it)
-
-    def __call__(self, text: str) -> str:
-        if BOTH_CORES not in text:
-            return text
-        run = subprocess.run([self.program, f"-U{BOTH_CORES}"], input=text, capture_output=True, text=True, check=False)
-        if run.returncode > 1:
-            raise Failure(f"unifdef: {run.stderr.strip()}; correct the #ifdef of {BOTH_CORES}")
-        return re.sub(r"\n{3,}", "\n\n", run.stdout)
+def one_core(text: str, unifdef: Path) -> str:
+    """Take out of C what is only there where both cores are."""
+    if BOTH_CORES not in text:
+        return text
+    run = subprocess.run([unifdef, f"-U{BOTH_CORES}"], input=text, capture_output=True, text=True, check=False)
+    if run.returncode > 1:
+        raise Failure(f"unifdef: {run.stderr.strip()}; correct the #ifdef of {BOTH_CORES}")
+    return re.sub(r"\n{3,}", "\n\n", run.stdout)
 
 
-def trees(files: Sequence[Grown], patches: Sequence[Patch]) -> list[dict[str, str]]:
+def trees(files: Sequence[Grown], patches: Sequence[Patch], unifdef: Path) -> list[dict[str, str]]:
     """The touched files, as they are before the first patch and after each."""
-    one_core = OneCore()
     stages: list[dict[str, str]] = []
     for number in range(len(patches) + 1):
         stage: dict[str, str] = {}
@@ -253,7 +237,7 @@ def trees(files: Sequence[Grown], patches: Sequence[Patch]) -> list[dict[str, st
             text = file.at(number)
             if text is not None:
                 last = number == len(patches) or not file.name.endswith((".c", ".h"))
-                stage[file.name] = text if last else one_core(text)
+                stage[file.name] = text if last else one_core(text, unifdef)
         stages.append(stage)
     return stages
 
@@ -304,12 +288,13 @@ def in_time(stages: Sequence[Mapping[str, str]], patches: Sequence[Patch], folde
 
 def write(out: Path = OUT) -> list[Path]:
     """Write the patches and the cover letter; the folder appears whole."""
-    with steps.only_one("kernel"):
-        kernel.prepare()
-        cover, patches = read_plan()
-        stages = trees(grow(patches), patches)
+    cover, patches = read_plan()
     with tempfile.TemporaryDirectory(prefix="series.", dir=out.parent) as scratch:
-        repository, made = Path(scratch) / "git", Path(scratch) / "made"
+        repository, made, unifdef = (Path(scratch) / name for name in ("git", "made", "unifdef"))
+        with steps.only_one("kernel"):
+            kernel.prepare()
+            subprocess.run(["cc", "-O1", "-o", unifdef, paths.LINUX / "scripts" / "unifdef.c"], check=True)
+            stages = trees(grow(patches), patches, unifdef)
         repository.mkdir()
         who = author()
         in_time(stages, patches, repository, who)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernels that can be built: the one that is measured, one with more drivers, one for each sanitizer, and arm64's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import paths
@@ -92,6 +92,8 @@ KCSAN_FLAGS = (
 )
 """What scripts/Makefile.kcsan has for C, and that it is meant for every function."""
 
+REPORT = "WARNING: lock held when returning to user space"
+LOCKDEP = Variant("lockdep", slowness=3, crash="SPINLOCKUP", report=REPORT, asked=True)
 SANITIZERS = {
     variant.name: variant
     for variant in (
@@ -106,20 +108,8 @@ SANITIZERS = {
         ),
         Variant("kcsan", flags=KCSAN_FLAGS, slowness=4, asked=True),
         Variant("kmemleak", mem="3G", slowness=3, asked=True),
-        Variant(
-            "lockdep",
-            slowness=3,
-            crash="SPINLOCKUP",
-            report="WARNING: lock held when returning to user space",
-            asked=True,
-        ),
-        Variant(
-            "rt",
-            slowness=3,
-            crash="SPINLOCKUP",
-            report="WARNING: lock held when returning to user space",
-            asked=True,
-        ),
+        LOCKDEP,
+        replace(LOCKDEP, name="rt"),
         Variant(
             "ubsan",
             parameters="page_poison=1",

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The virtual machine: boot the built kernel, run a command in it, and return the result.
-
-    tools/vm [--core rust|c] [--smp 2] [--mem 2G] [--icount]
-             [--nvme size=4G,bps=12M,iops=2000,queues=1] [--share DIR]
-             [--append 'kernel parameters'] [--arch arm64 [--pages 64k]] [-- CMD ...]
-"""
+"""The virtual machine: boot the built kernel, run a command in it, and return the result. tools/vm runs it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ import struct
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 SECTOR = 512
@@ -41,21 +40,13 @@ ANSWER_MAGIC = 0x67446698
 INVALID = 22
 
 
-@dataclass(frozen=True)
-class Write:
-    """What a write has put in the place of what."""
-
-    offset: int
-    old: bytes
-    new: bytes
-
-
 class Drive:
     """The bytes as they are read now, and how to get back to those that are sure."""
 
     def __init__(self, size: int, folder: Path) -> None:
         self.size = size
-        self._unflushed: list[Write] = []
+        self._unflushed: list[tuple[int, bytes, bytes]] = []
+        """Of each write its place, the bytes before and the bytes since."""
         self._on = True
         self._lock = threading.Lock()
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
@@ -74,7 +65,7 @@ class Drive:
 
     def write(self, offset: int, data: bytes) -> None:
         """A write of whole sectors, which the cache takes."""
-        self._unflushed.append(Write(offset, self.read(offset, len(data)), data))
+        self._unflushed.append((offset, self.read(offset, len(data)), data))
         os.pwrite(self._file.fileno(), data, offset)
 
     def flush(self) -> None:
@@ -93,15 +84,16 @@ class Drive:
             return 0, 0
         held = lost = 0
         doomed = chance.choice(self._unflushed)
-        for write in reversed(self._unflushed):
-            os.pwrite(self._file.fileno(), write.old, write.offset)
+        for offset, old, _ in reversed(self._unflushed):
+            os.pwrite(self._file.fileno(), old, offset)
         for write in self._unflushed:
+            offset, _, new = write
             # About half of them are torn. One is lost as a whole, or it would not have been a cut.
             odds = 0.0 if write is doomed else chance.choice((0.0, 0.5, 0.5, 1.0))
-            for start in range(0, len(write.new), SECTOR):
+            for start in range(0, len(new), SECTOR):
                 held += 1
                 if chance.random() < odds:
-                    os.pwrite(self._file.fileno(), write.new[start : start + SECTOR], write.offset + start)
+                    os.pwrite(self._file.fileno(), new[start : start + SECTOR], offset + start)
                 else:
                     lost += 1
         self._unflushed.clear()
