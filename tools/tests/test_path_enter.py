@@ -28,12 +28,15 @@ class Machine:
         (self.mirror / "dists/trixie").mkdir(parents=True)
         (self.mirror / "dists/trixie/Release").touch()
 
+    def program(self, name: str, script: str) -> None:
+        """Install a program."""
+        (self.bin / name).write_text(f"#!/bin/sh\n{script}\n")
+        (self.bin / name).chmod(0o755)
+
     def mmdebstrap(self, script: str) -> None:
         """Install an mmdebstrap; $root is where it is to make the tree."""
-        path = self.bin / "mmdebstrap"
-        find = 'for word; do case $word in */root-*) root=$word ;; esac; done; mkdir "$root"\n'
-        path.write_text(f"#!/bin/sh\n{find}{script}\n")
-        path.chmod(0o755)
+        find = 'for word; do case $word in */root-*) root=$word ;; esac; done; mkdir "$root"'
+        self.program("mmdebstrap", f"{find}\n{script}")
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         settings = {
@@ -89,11 +92,8 @@ def test_a_root_that_cannot_be_made_is_told_and_not_there(
 
 def test_mirror_comes_from_apt(machine: Machine) -> None:
     machine.mmdebstrap('echo "$@" >&2; exit 1')
-    (machine.bin / "apt-get").write_text(
-        "#!/bin/sh\necho 'Other|main|http://other/'; echo 'Debian|main|file://$MIRROR/'; echo 'Debian|main|http://later/'\n"
-        .replace("$MIRROR", str(machine.mirror))
-    )  # fmt: skip
-    (machine.bin / "apt-get").chmod(0o755)
+    offered = ("Other|main|http://other/", f"Debian|main|file://{machine.mirror}/", "Debian|main|http://later/")
+    machine.program("apt-get", "".join(f"echo '{line}'\n" for line in offered))
     _, complaint = machine.run("true", DEBIAN_MIRROR="")
     assert f"deb file://{machine.mirror} trixie-backports main" in complaint
 

@@ -133,7 +133,7 @@ def run(
     """
     options.check()
     if not options.image.exists():
-        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel")
+        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel, and its ARCH and PAGES")
     images.ensure(whole=options.icount, arch=options.arch)
     if options.flush_us:
         images.ensure_program(images.SLOW_FLUSH_SOURCE, images.SLOW_FLUSH, "-shared", "-fPIC", "-nostdlib")
