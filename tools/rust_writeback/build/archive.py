@@ -62,14 +62,10 @@ def write_tar(entries: Iterable[Entry], output: IO[bytes]) -> None:
             info = tarfile.TarInfo(entry.name)
             info.mode = stat.S_IMODE(entry.mode)
             info.mtime = entry.mtime
-            content = b""
-            if stat.S_ISDIR(entry.mode):
-                info.type = tarfile.DIRTYPE
-            elif stat.S_ISLNK(entry.mode):
-                info.type, info.linkname = tarfile.SYMTYPE, entry.target
-            else:
-                content = entry.content()
-                info.size = len(content)
+            info.type = {stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE}.get(stat.S_IFMT(entry.mode), tarfile.REGTYPE)
+            info.linkname = entry.target
+            content = entry.content() if info.isreg() else b""
+            info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
 
 

@@ -55,11 +55,8 @@ class Boots:
 
     count: int = 0
     deaths: int = 0
-    _in_a_row: int = 0
-
-    def went_on(self) -> None:
-        """Something has come to its end: only what comes next can be tried in vain."""
-        self._in_a_row = 0
+    in_a_row: int = 0
+    """Deaths since something has come to its end."""
 
     def over(self, failure: VmFailure | None = None, left: bool = True) -> None:
         """Count a boot. What was not QEMU's own death is raised, and so is one too many; a line tells of the others.
@@ -68,16 +65,16 @@ class Boots:
         """
         self.count += 1
         if failure is None:
-            self.went_on()
+            self.in_a_row = 0
             return
         if not failure.qemu_died:
             raise failure
         self.deaths += 1
-        self._in_a_row += 1
+        self.in_a_row += 1
         if not left:
             then = "all was done"
-        elif self._in_a_row < TRIES:
-            then = f"trying again, {self._in_a_row + 1} of {TRIES}"
+        elif self.in_a_row < TRIES:
+            then = f"trying again, {self.in_a_row + 1} of {TRIES}"
         else:
             message = f"QEMU died {TRIES} times in a row: {failure.last_words}"
             raise VmFailure(failure.kind, message, failure.console, failure.last_words) from failure

@@ -147,11 +147,11 @@ def run(
 def _bury(boot: _Boot, failure: emulated.VmFailure, boots: emulated.Boots, left: bool) -> None:
     """Count a boot that came to a bad end; blame a script unless QEMU has died and may be tried again."""
     if boot.done:
-        boots.went_on()
+        boots.in_a_row = 0
     try:
         boots.over(failure, left)
     except emulated.VmFailure as final:
         if not boot.running and not boot.done:
             raise
         boot.died(EARLY if final.qemu_died else final.kind, str(final))
-        boots.went_on()
+        boots.in_a_row = 0
