@@ -6,12 +6,17 @@ from __future__ import annotations
 import re
 import sys
 import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 
 class Bar:
-    """A line on stderr now and then: how much is done.
+    """A bar with an estimate on a terminal, a plain line now and then elsewhere.
 
-    The total is an estimate, or None where nothing is known beforehand.
+    The total is an estimate, or None where nothing is known beforehand. All of
+    it goes to stderr: stdout belongs to results.
     """
 
     def __init__(self, title: str, total: float | None = None, interval: float = 30.0) -> None:
@@ -20,26 +25,51 @@ class Bar:
         self.interval = interval
         self.done = 0.0
         self.start = self.told = time.monotonic()
+        self.rich: Progress | None = None
+        if sys.stderr.isatty():
+            self.rich = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self.task = self.rich.add_task(title, total=total)
 
     def advance(self, amount: float = 1) -> None:
         """So much more is done."""
-        self.done += amount
-        if time.monotonic() - self.told >= self.interval:
-            self.told = time.monotonic()
-            self._say(f"{min(100 * self.done / self.total, 99):.0f} %" if self.total else f"{self.done:.0f} done")
+        self.update(self.done + amount)
 
     def count_built(self, line: str) -> None:
         """One more is done with each line of a kernel's build that names what is made, like "  CC  fs/buffer.o"."""
         if re.match(r"  [A-Z]", line):
             self.advance()
 
+    def update(self, done: float) -> None:
+        """So much is done in all."""
+        self.done = done
+        if self.total is not None and done > self.total:
+            self.total = done
+        if self.rich is not None:
+            self.rich.update(self.task, completed=int(done), total=self.total)
+        elif time.monotonic() - self.told >= self.interval:
+            self.told = time.monotonic()
+            self._say(f"{100 * done / self.total:.0f} %" if self.total else f"{done:.0f} done")
+
     def _say(self, text: str) -> None:
         print(f"{self.title}: {text} after {time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Bar:
-        print(f"{self.title} ...", file=sys.stderr, flush=True)
+        if self.rich is not None:
+            self.rich.start()
+        else:
+            print(f"{self.title} ...", file=sys.stderr, flush=True)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if error[0] is None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.rich is not None:
+            self.rich.stop()
+        if kind is None:
             self._say("done")

@@ -23,7 +23,7 @@ from ..build.variants import MEASURED, STACKS, Variant, sanitizer
 from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import show
-from ..vm import emulated, in_turn, machine
+from ..vm import in_turn, machine
 from . import power_cuts
 from .guest_tests import GUEST, OPTIONS, Counts, options_for
 
@@ -142,7 +142,7 @@ def run_rows(
     command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
     names = [row.name for row in rows if row != POWER_CUTS]
     seconds = SECONDS * variant.slowness
-    for boot in in_turn.run(options, "/share/conformance", command, seconds, names, ended, emulated.Boots()):
+    for boot in in_turn.run(options, "/share/conformance", command, seconds, names, ended):
         booted = boot.result
         if boot.complaint:
             name = boot.complained_in()

@@ -137,7 +137,7 @@ def run_core(core: str, scripts: Sequence[Path], options: emulated.VmOptions, se
     names = [script.name for script in scripts]
     try:
         command = "PYTHONPATH=/share ./$0"
-        for boot in in_turn.run(options, "/share/tests", command, seconds, names, ended, emulated.Boots()):
+        for boot in in_turn.run(options, "/share/tests", command, seconds, names, ended):
             sys.stderr.write(boot.result.stderr.decode(errors="replace"))
             if boot.complaint:
                 counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.result.console}")

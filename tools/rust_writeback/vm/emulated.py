@@ -51,22 +51,17 @@ class VmFailure(Failure):
 
 @dataclass
 class Boots:
-    """How many boots there were, and in how many of them QEMU itself died. Only such a one is tried again."""
+    """In how many boots QEMU itself died. Only such a one is tried again."""
 
-    count: int = 0
     deaths: int = 0
     in_a_row: int = 0
     """Deaths since something has come to its end."""
 
-    def over(self, failure: VmFailure | None = None, left: bool = True) -> None:
-        """Count a boot. What was not QEMU's own death is raised, and so is one too many; a line tells of the others.
+    def over(self, failure: VmFailure, left: bool = True) -> None:
+        """Count a death. What was not QEMU's own death is raised, and so is one too many; a line tells of the others.
 
         With nothing left to do there is no other try, and so never one too many.
         """
-        self.count += 1
-        if failure is None:
-            self.in_a_row = 0
-            return
         if not failure.qemu_died:
             raise failure
         self.deaths += 1
@@ -79,10 +74,6 @@ class Boots:
             message = f"QEMU died {TRIES} times in a row: {failure.last_words}"
             raise VmFailure(failure.kind, message, failure.console, failure.last_words) from failure
         print(f"QEMU died ({failure.last_words}); {then}", file=sys.stderr, flush=True)
-
-    def told(self) -> str:
-        """In how many of them QEMU died, for a summary."""
-        return f"{self.deaths} of {self.count} boots"
 
 
 def from_scratch(_failure: VmFailure) -> None:
@@ -130,7 +121,7 @@ def run(
     """
     options.check()
     if not options.image.exists():
-        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: make kernel, and its ARCH and PAGES")
+        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {options.made_by}")
     images.ensure(whole=options.icount, arch=options.arch)
     if options.flush_us:
         images.ensure_program(images.SLOW_FLUSH_SOURCE, images.SLOW_FLUSH, "-shared", "-fPIC", "-nostdlib")
@@ -303,14 +294,24 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     parser.add_argument("--append", default="", help="more kernel parameters")
     parser.add_argument("--arch", help=f"an emulated machine of this architecture: {', '.join(arch.ARCHES)}")
     parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
-    parser.add_argument("command", nargs="*", metavar="CMD", help="what to run, after --; a shell without it")
-    known = parser.parse_args(arguments)
+    command: list[str] = []
+    if "--" in arguments:
+        cut = arguments.index("--")
+        arguments, command = arguments[:cut], arguments[cut + 1 :]
+        if not command:
+            raise Failure("no command after --; give one, or omit -- to get a shell", 2)
+    known, rest = parser.parse_known_args(arguments)
+    if rest and rest[0].startswith("-"):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        raise Failure(f"{' '.join(rest)}: a command comes after --, as in: tools/vm -- uname -a", 2)
     # A drive answers when the host likes, after which no run under icount is like another.
     drive = None if known.icount and known.nvme is None else NvmeOptions.parse(known.nvme or "")
     variant = of_arch(*arch.chosen(known.arch, known.pages))
     options = VmOptions(
         arch=variant.arch,
         kernel=variant.image if variant.pages else None,
+        made_by=f"make kernel ARCH={variant.arch.name} PAGES={variant.pages}" if variant.pages else "make kernel",
         core=known.core,
         smp=known.smp,
         mem=known.mem,
@@ -319,7 +320,7 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
         share=paths.SHARE if known.share is not None else None,
         append=known.append,
     )
-    return options, known.command
+    return options, command
 
 
 def main(arguments: list[str]) -> int:

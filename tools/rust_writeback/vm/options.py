@@ -54,7 +54,7 @@ class NvmeOptions:
 class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
-    The kernel is build/bzImage unless another one is named.
+    The kernel is build/bzImage unless another one is named, with the command that makes it.
     Programs are static ones, which the guest of --icount has in its top folder.
     Devices are arguments of QEMU for more of them.
     """
@@ -72,6 +72,7 @@ class VmOptions:
     devices: tuple[str, ...] = ()
     kernel: Path | None = None
     arch: Arch = X86
+    made_by: str = "make kernel"
     flush_us: int = 0
     """what a flush of the drive takes; QEMU omits it if it takes nothing"""
 
