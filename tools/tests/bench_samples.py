@@ -197,7 +197,7 @@ class Guests:
                 raise failure
             again(failure)
         stdout("".join(lines).encode())
-        done = emulated.VmResult(0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", 0, 5.0, deaths=deaths)
+        done = emulated.VmResult(0, b"", b"", log, "tcg", ["qemu"], "10.0", options.core, "7.3.4", deaths=deaths)
         return replace(done, **self.end)
 
     def cores(self) -> list[str]:

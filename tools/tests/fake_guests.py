@@ -21,7 +21,7 @@ def says(*parts: bytes, status: int = 0, complaint: str = "", console: Path = Pa
     def boot(stdout: Callable[[bytes], None]) -> emulated.VmResult:
         for part in parts:
             stdout(part)
-        return emulated.VmResult(status, b"", b"", console, "tcg", [], "", "rust", "", 0, 1.0, complaint=complaint)
+        return emulated.VmResult(status, b"", b"", console, "tcg", [], "", "rust", "", complaint=complaint)
 
     return boot
 

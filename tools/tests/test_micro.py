@@ -105,7 +105,7 @@ def test_the_command_writes_all_then_judges(monkeypatch: pytest.MonkeyPatch, tmp
     def measure(core: str, _variant: object) -> tuple[micro.Measured, emulated.VmResult]:
         measured = parse(document(core), core)
         measured.operations["account_dirtied"] += core == "rust"
-        return measured, emulated.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4", 0, 5.0)
+        return measured, emulated.VmResult(0, b"", b"", tmp_path, "icount", [], "10.0", core, "7.3.4")
 
     monkeypatch.setattr(micro, "measure", measure)
     monkeypatch.setattr(kernel, "ensure", lambda variant: None)

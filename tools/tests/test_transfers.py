@@ -97,7 +97,7 @@ def test_pages_that_stay_are_refused_of_the_rust_core_only() -> None:
 def test_another_accelerator_and_another_number_of_cpus_are_refused() -> None:
     for accelerator, threads, good in (("tcg", "multi", True), ("kvm", "multi", False), ("tcg", "single", False)):
         command = ["qemu", "-accel", f"tcg,thread={threads}"]
-        result = emulated.VmResult(0, b"", b"", Path("console"), accelerator, command, "10", "rust", "7.3.4", 0, 1.0)
+        result = emulated.VmResult(0, b"", b"", Path("console"), accelerator, command, "10", "rust", "7.3.4")
         with contextlib.nullcontext() if good else pytest.raises(Failure, match="the accelerator was"):
             transfers.prove(result)
     with pytest.raises(Failure, match="CPUS is .*; give 2, 4 or 8") as refused:

@@ -192,7 +192,7 @@ class Guests:
             raise DEATH
         if end:
             raise emulated.VmFailure(end, "the guest died", Path("/log"))
-        return emulated.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "", 0, 1.0)
+        return emulated.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "")
 
     def run(self, scripts: str) -> int:
         """Run them, and note how each ended; how many boots were yielded?"""

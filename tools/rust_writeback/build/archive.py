@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packs a tree of files for an image: as tar for mke2fs, as cpio for the kernel.
+"""Packs a tree of files as cpio, which the kernel and mke2fs read.
 
 Owners, times and order are fixed, so that the same content gives the same bytes.
 """
 
-import io
 import stat
-import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 EPOCH = 1767225600
 """2026-01-01: the time of every file that does not need its own."""
@@ -55,29 +52,17 @@ def file(name: str, content: bytes | Path, mode: int = 0o644) -> Entry:
     return Entry(name, stat.S_IFREG | mode, content)
 
 
-def write_tar(entries: Iterable[Entry], output: IO[bytes]) -> None:
-    """Write the entries as a tar stream."""
-    with tarfile.open(fileobj=output, mode="w|", format=tarfile.GNU_FORMAT) as tar:
-        for entry in entries:
-            info = tarfile.TarInfo(entry.name)
-            info.mode = stat.S_IMODE(entry.mode)
-            info.mtime = entry.mtime
-            info.type = {stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE}.get(stat.S_IFMT(entry.mode), tarfile.REGTYPE)
-            info.linkname = entry.target
-            content = entry.content() if info.isreg() else b""
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-
-
-def write_cpio(entries: Iterable[Entry], output: IO[bytes]) -> None:
-    """Write the entries as a cpio archive of the kind that the kernel unpacks.
+def cpio(entries: Iterable[Entry]) -> bytes:
+    """The entries as a cpio archive of the kind that the kernel unpacks.
 
     The kernel takes several archives in a row, each starting at four bytes.
     """
+    packed = bytearray()
     trailer = Entry("TRAILER!!!", 0, mtime=0)
     for number, entry in enumerate([*entries, trailer], 1):
         content, name = entry.content(), entry.name.encode() + b"\0"
         fields = (number, entry.mode, 0, 0, 1, entry.mtime, len(content), 0, 0, 0, 0, len(name), 0)
-        header = b"070701" + b"".join(b"%08X" % field for field in fields) + name
-        output.write(header + bytes(-len(header) % 4))
-        output.write(content + bytes(-len(content) % 4))
+        packed += b"070701" + b"".join(b"%08X" % field for field in fields) + name
+        packed += bytes(-len(packed) % 4) + content
+        packed += bytes(-len(packed) % 4)
+    return bytes(packed)

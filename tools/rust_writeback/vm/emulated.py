@@ -93,8 +93,6 @@ class VmResult:
     qemu_version: str
     core: str
     kernel: str
-    taint: int
-    boot_seconds: float
     complaint: str = ""
     """The first line in which the kernel complained."""
     deaths: int = 0
@@ -174,10 +172,10 @@ def _boot(
     with contextlib.ExitStack() as stack:
         limits = limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor
         qemus = stack.enter_context(machine.Guest(stdout, stderr, *limits))
-        initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
         terminal = not command
         environment = qemu.environment(options) | (_terminal_size() if terminal else {})
-        images.write_initramfs(initramfs, command, environment, options.icount, options.programs, options.arch)
+        initramfs = images.initramfs(command, environment, options.icount, options.programs, options.arch)
+        stack.enter_context(initramfs)
         drive = stack.enter_context(_drive(options.nvme)) if options.nvme else None
         ports = {name: qemus.descriptor(name) for name in qemu.PORTS}
         wires = qemu.Wires(initramfs.fileno(), ports, qemus.descriptor("monitor"), drive, log, terminal)
@@ -207,8 +205,6 @@ def result(guest: machine.Guest, text: str, log: Path, accel: str, command: list
         qemu_version=version,
         core=story.core,
         kernel=story.kernel,
-        taint=story.taint,
-        boot_seconds=story.boot_seconds or 0.0,
         complaint=complaint,
     )
 

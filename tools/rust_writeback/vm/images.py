@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 import re
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -54,7 +55,6 @@ SHARE = "share"
 
 FOLDERS = "dev proc sys run tmp root mnt share var var/tmp etc usr usr/local usr/local/bin".split()
 UUID = "52555354-5752-4954-4542-41434b000000"
-
 
 FOREIGN = ("base-files", "base-passwd", *PACKAGES, "libc6-dev", "libgcc-14-dev", "liburing-dev")
 """For a guest of another architecture: with what Debian takes for granted, and what its static programs are linked with."""
@@ -113,11 +113,10 @@ def _entry(name: str, top: Path) -> Entry:
     """
     place = top / name[1:]
     entry = archive.from_disk(name[1:], place if os.path.lexists(place) else Path(name))
-    if not name.endswith(".pyc"):
-        return entry
-    content = entry.content()
-    unchecked = (1).to_bytes(4, "little")
-    return archive.file(entry.name, content[:4] + unchecked + content[8:])
+    if name.endswith(".pyc"):
+        content, unchecked = entry.content(), (1).to_bytes(4, "little")
+        entry = archive.file(entry.name, content[:4] + unchecked + content[8:])
+    return entry
 
 
 def installed(packages: Iterable[str]) -> set[str]:
@@ -135,9 +134,8 @@ def unpacked(top: Path) -> set[str]:
 
 def _compiled(names: Iterable[str]) -> list[str]:
     """Python's own modules as the build root has compiled them: they are of no architecture."""
-    modules = [os.path.split(name) for name in names if name.endswith(".py")]
-    found = (Path(folder, "__pycache__").glob(f"{leaf[:-3]}.cpython-*.pyc") for folder, leaf in modules)
-    return [str(path) for paths_of_one in found for path in paths_of_one]
+    modules = [Path(name) for name in names if name.endswith(".py")]
+    return [str(found) for path in modules for found in path.parent.glob(f"__pycache__/{path.stem}.cpython-*.pyc")]
 
 
 def files(names: Iterable[str], top: Path = Path("/"), load: Path = LOAD) -> list[Entry]:
@@ -161,47 +159,22 @@ def files(names: Iterable[str], top: Path = Path("/"), load: Path = LOAD) -> lis
     return [entry for _, entry in sorted(entries.items()) if stat.S_IFMT(entry.mode) in regular]
 
 
-def _size(entries: Iterable[Entry]) -> int:
-    """The bytes of an ext4 image that holds the entries: whole blocks, inodes, some slack."""
-    blocks = 0
-    for entry in entries:
-        size = entry.source.stat().st_size if isinstance(entry.source, Path) else len(entry.content())
-        blocks += 2 + size // 4096
-    return (blocks * 21 // 20 * 4096 + (8 << 20)) & ~0xFFFFF
-
-
 def make_image(entries: list[Entry], image: Path) -> None:
     """Write an ext4 image without mounting anything; it appears whole or not at all."""
-    steps.need_room(image.parent, 1, "the guest's image")
     part = image.with_name(f".{image.name}.part")
     part.unlink(missing_ok=True)
+    blocks = sum(2 + len(entry.content()) // 4096 for entry in entries)
+    size = (blocks * 21 // 20 * 4096 + (8 << 20)) & ~0xFFFFF
     command = ["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", str(len(entries) + 64)]
     command += ["-O", "^has_journal,^resize_inode", "-U", UUID, "-E", f"hash_seed={UUID},root_owner=0:0"]
-    command += ["-d", "-", str(part), f"{_size(entries) >> 10}k"]
+    command += ["-d", "-", str(part), f"{size >> 10}k"]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(archive.EPOCH)}
     try:
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
-            assert process.stdin and process.stderr
-            with contextlib.suppress(BrokenPipeError):
-                archive.write_tar(entries, process.stdin)
-                process.stdin.close()
-            errors = process.stderr.read().decode(errors="replace").strip()
-        if process.returncode:
-            last = errors.splitlines()[-1] if errors else f"status {process.returncode}"
+        done = subprocess.run(command, input=archive.cpio(entries), capture_output=True, env=environment)
+        if done.returncode:
+            last = (done.stderr.decode(errors="replace").strip().splitlines() or [f"status {done.returncode}"])[-1]
             raise Failure(f"mke2fs could not make the guest's image: {last}; is there room on the disk?")
         os.replace(part, image)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def make_archive(entries: list[Entry], path: Path) -> None:
-    """Write the same tree as an initramfs."""
-    steps.need_room(path.parent, 1, "the guest's initramfs")
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as output:
-            archive.write_cpio(entries, output)
-        os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
 
@@ -209,15 +182,12 @@ def make_archive(entries: list[Entry], path: Path) -> None:
 def compile_program(source: Path, program: Path, *libraries: str, arch: Arch = X86) -> None:
     """Compile a program, static: it needs nothing of the guest's root file system."""
     program.parent.mkdir(parents=True, exist_ok=True)
-    part = program.with_name(f".{program.name}.part")
     command = ["clang", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-static", "-s"]
     if arch != X86:
         command += [f"--target={arch.triple}", f"--sysroot={tree(arch)}", "-fuse-ld=lld"]
-    command += ["-o", str(part), str(source), *libraries]
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = subprocess.run([*command, "-o", program, source, *libraries], capture_output=True, text=True)
     if result.returncode:
         raise Failure(f"{source} does not compile; correct it:\n{result.stderr}")
-    os.replace(part, program)
 
 
 def _of(arch: Arch, path: Path) -> Path:
@@ -257,39 +227,35 @@ def ensure_programs(arch: Arch = X86) -> None:
 def ensure(whole: bool = False, arch: Arch = X86) -> None:
     """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
     ensure_programs(arch)
+    product = whole_initramfs(arch) if whole else image(arch)
     with steps.only_one("guest"):
         top = Path("/") if arch == X86 else tree(arch)
 
-        def entries() -> list[Entry]:
-            return files(installed(needed()) if arch == X86 else unpacked(top), top, _of(arch, LOAD))
+        def make() -> None:
+            entries = files(installed(needed()) if arch == X86 else unpacked(top), top, _of(arch, LOAD))
+            steps.need_room(product.parent, 1, "the guest's root file system")
+            if whole:
+                steps.write_whole(product, archive.cpio(entries))
+            else:
+                make_image(entries + (zoned() if arch == X86 else []), product)
 
         key = steps.digest(INSTALLED, top.name, Path(__file__), Path(archive.__file__), LOAD_SOURCE)
-        if whole:
-            product = whole_initramfs(arch)
-            steps.step(product.name, key, [product], lambda: make_archive(entries(), product))
-        else:
-            product = image(arch)
-            more = zoned if arch == X86 else list
-            steps.step(product.name, key, [product], lambda: make_image(entries() + more(), product))
+        steps.step(product.name, key, [product], make)
 
 
-def write_initramfs(
-    output: IO[bytes],
-    command: list[str],
-    environment: Mapping[str, str],
-    whole: bool,
-    programs: Iterable[Path] = (),
-    arch: Arch = X86,
-) -> None:
-    """PID 1 with what it is to run, after the whole root if that is wanted."""
-    if whole:
-        with whole_initramfs(arch).open("rb") as base:
-            while chunk := base.read(1 << 24):
-                output.write(chunk)
+def initramfs(
+    command: list[str], environment: Mapping[str, str], whole: bool = False, programs: Iterable[Path] = (), arch: Arch = X86
+) -> IO[bytes]:
+    """A file without a name: PID 1 with what it is to run, after the whole root if that is wanted."""
+    variables = sorted(f"{name}={value}" for name, value in environment.items())
     entries = [archive.file("init", init(arch), 0o755)]
     entries += [archive.file(f"{SHARE}/{program.name}", program, 0o755) for program in programs]
-    entries += [archive.file("command", b"".join(os.fsencode(word) + b"\0" for word in command))]
-    variables = sorted(f"{name}={value}" for name, value in environment.items())
-    entries += [archive.file("environment", b"".join(os.fsencode(line) + b"\0" for line in variables))]
-    archive.write_cpio(entries, output)
+    for name, lines in (("command", command), ("environment", variables)):
+        entries.append(archive.file(name, b"".join(os.fsencode(line) + b"\0" for line in lines)))
+    output = os.fdopen(os.memfd_create("initramfs"), "w+b")
+    if whole:
+        with whole_initramfs(arch).open("rb") as base:
+            shutil.copyfileobj(base, output)
+    output.write(archive.cpio(entries))
     output.flush()
+    return output

@@ -36,7 +36,6 @@ class Story:
     status: int | None = None
     taint: int = 0
     expected: dict[str, int] = field(default_factory=dict)
-    boot_seconds: float | None = None
     silent: str = ""
     """For how long, when it was given up."""
     events: list[str] = field(default_factory=list)
@@ -176,8 +175,6 @@ class Guest:
             *lines, self._line = (self._line + data).split(b"\n")
             for line in lines:
                 self.story.hear(line.decode(errors="replace"))
-            if self.story.kernel and self.story.boot_seconds is None:
-                self.story.boot_seconds = self._heard - self._started
         elif name == "monitor":
             self._monitor += data
             self.story.events += [event for event, mark in EVENTS.items() if mark in self._monitor]

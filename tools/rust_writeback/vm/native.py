@@ -140,9 +140,7 @@ def run(
     with contextlib.ExitStack() as stack:
         limits = (BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS)
         host = stack.enter_context(machine.Guest(stdout, stderr, *limits, log.open("w+b")))
-        initramfs = stack.enter_context(os.fdopen(os.memfd_create("initramfs"), "w+b"))
-        environment = {**ENVIRONMENT, "VM_CORE": options.core}
-        images.write_initramfs(initramfs, whole(command), environment, whole=False)
+        initramfs = stack.enter_context(images.initramfs(whole(command), {**ENVIRONMENT, "VM_CORE": options.core}))
         arguments = linux(options, initramfs.fileno(), {name: host.descriptor(name) for name in qemu.PORTS})
         cpus = sorted(os.sched_getaffinity(0))
         host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
