@@ -143,14 +143,13 @@ def run_rows(
     names = [row.name for row in rows if row != POWER_CUTS]
     seconds = SECONDS * variant.slowness
     for boot in in_turn.run(options, "/share/conformance", command, seconds, names, ended):
-        booted = boot.result
         if boot.complaint:
-            name = boot.complained_in()
+            name = in_turn.complained_in(boot)
             if name not in results:
-                raise Failure(f"the kernel complained on {core}: {boot.complaint}; see {booted.console}")
+                raise Failure(f"the kernel complained on {core}: {boot.complaint}; see {boot.console}")
             tell(name, replace(results[name], verdict=WARNED, figures=f"{boot.complaint}; {results[name].figures}"))
         if setup is not None:
-            setup |= {"kernel": booted.kernel, "accelerator": booted.accel, "QEMU": booted.qemu_version}
+            setup |= {"kernel": boot.kernel, "accelerator": boot.accel, "QEMU": boot.qemu_version}
     if POWER_CUTS in rows:
         tell(POWER_CUTS.name, of_counts(power_cuts.run(6 if short else 50, core, variant.image)))
     return results

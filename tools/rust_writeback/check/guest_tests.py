@@ -138,9 +138,9 @@ def run_core(core: str, scripts: Sequence[Path], options: emulated.VmOptions, se
     try:
         command = "PYTHONPATH=/share ./$0"
         for boot in in_turn.run(options, "/share/tests", command, seconds, names, ended):
-            sys.stderr.write(boot.result.stderr.decode(errors="replace"))
+            sys.stderr.write(boot.stderr.decode(errors="replace"))
             if boot.complaint:
-                counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.result.console}")
+                counts.fail(f"the kernel complained on {core}: {boot.complaint}; see {boot.console}")
     except Failure as failure:
         counts.fail(str(failure))
     return counts

@@ -9,7 +9,7 @@ blamed: the script that was running begins again in a new guest.
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import Failure
 from . import emulated
@@ -59,7 +59,8 @@ class _Boot:
     ended: Callable[[Ended], None]
     done: list[str] = field(default_factory=list)
     running: str = ""
-    _taint: int = 0
+    taint: int = 0
+    """What the kernel was tainted by when a script last ended."""
     _begin: float = 0.0
     _pending: bytearray = field(default_factory=bytearray)
 
@@ -74,8 +75,8 @@ class _Boot:
                 self.running, self._begin = words, time.monotonic()
                 continue
             status, taint = (int(number) for number in words.split())
-            warned = bool(taint & ~self._taint & emulated.TAINT_WARN)
-            self._taint = taint
+            warned = bool(taint & ~self.taint & emulated.TAINT_WARN)
+            self.taint = taint
             self._tell(Ended(self.running, output, status, self._seconds(), warned))
 
     def died(self, kind: str, reason: str) -> None:
@@ -83,10 +84,6 @@ class _Boot:
         blamed = self.running or self.done[-1]
         output = self._pending.decode(errors="replace")
         self._tell(Ended(blamed, output, NO_STATUS, self._seconds(), kind=kind, reason=reason))
-
-    def told_of_warning(self) -> bool:
-        """Was a script blamed for a warning?"""
-        return bool(self._taint & emulated.TAINT_WARN)
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._begin, 1)
@@ -97,19 +94,10 @@ class _Boot:
         self.ended(ended)
 
 
-@dataclass(frozen=True)
-class Booted:
-    """A guest that came to its end by itself."""
-
-    result: emulated.VmResult
-    complaint: str
-    """What the kernel complained about that no script was blamed for, or nothing."""
-
-    def complained_in(self) -> str:
-        """The script that was running when it did, as the console has it; nothing before the first."""
-        before = self.result.console.read_text(errors="replace").partition(self.complaint)[0]
-        begun = re.findall(r"guest script: (\S+)", before)
-        return begun[-1] if begun else ""
+def complained_in(result: emulated.VmResult) -> str:
+    """The script that was running when the kernel complained, as the console has it; nothing before the first."""
+    before = result.console.read_text(errors="replace").partition(result.complaint)[0]
+    return ["", *re.findall(r"guest script: (\S+)", before)][-1]
 
 
 def run(
@@ -119,9 +107,10 @@ def run(
     seconds: int,
     scripts: Sequence[str],
     ended: Callable[[Ended], None],
-) -> Iterator[Booted]:
-    """Run the command for each script in a folder of the guest; tell of each that ended; yield each boot.
+) -> Iterator[emulated.VmResult]:
+    """Run the command for each script in a folder of the guest; tell of each that ended; yield what each boot gave back.
 
+    A boot has a complaint only if no script was blamed for a warning.
     Raises Failure when the first guest does not come so far as to run a script. Of a later one the script that it was
     to begin with was not run: an emulator with several threads makes a kernel die at boot once in hundreds of boots.
     """
@@ -139,7 +128,7 @@ def run(
                 boot.died(EARLY, f"the driver ended early with status {result.status}; see {result.console}")
             elif not boot.done:
                 raise Failure(f"the guest of the {options.core} core ran no script; see {result.console}")
-            yield Booted(result, "" if boot.told_of_warning() else result.complaint)
+            yield replace(result, complaint="" if boot.taint & emulated.TAINT_WARN else result.complaint)
         left = [script for script in left if script not in boot.done]
 
 
