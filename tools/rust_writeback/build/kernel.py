@@ -53,13 +53,18 @@ STRICT = "KCFLAGS=-Werror"
 
 
 def make(
-    *arguments: str, out: Path = paths.KERNEL_OUT, flags: str = "", arch: Arch = X86, warnings: str = QUIET
+    *arguments: str,
+    out: Path = paths.KERNEL_OUT,
+    flags: str = "",
+    arch: Arch = X86,
+    warnings: str = QUIET,
+    tree: Path = paths.LINUX,
 ) -> list[str]:
     """A make command of the kernel, with more flags for its Rust."""
     return [
         "make",
         f"-j{os.cpu_count() or 1}",
-        f"--directory={paths.LINUX}",
+        f"--directory={tree}",
         f"O={out}",
         *([f"ARCH={arch.name}"] if arch != X86 else []),
         "LLVM=1",
@@ -85,11 +90,13 @@ def prepare() -> str:
     return key
 
 
-def configured(asked: dict[str, str], out: Path, suffix: str, *options: str, arch: Arch = X86) -> None:
+def configured(
+    asked: dict[str, str], out: Path, suffix: str, *options: str, arch: Arch = X86, tree: Path = paths.LINUX
+) -> None:
     """Make a .config of what is asked for, and check it."""
     fragment = out / "fragment.config"
     steps.write_whole(fragment, config.render(asked))
-    command = make(*options, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=out, arch=arch)
+    command = make(*options, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig", out=out, arch=arch, tree=tree)
     must(command, paths.LOG / f"config{suffix}.log", "the kernel's configuration", make_environment())
     config.check(asked, config.parse((out / ".config").read_text()))
 

@@ -164,20 +164,18 @@ def assign(grown: Grown, patches: Sequence[Patch], default: int | None) -> None:
     rest = [number for number, words in claims.items() if REST in words]
     if default is not None:
         rest.append(default)
-    used = set()
-    for unit in grown.units:
-        text = "".join(unit.added)
-        named = {(number, word) for number, words in claims.items() for word in words if word != REST and word in text}
-        used |= named
-        takers = sorted({number for number, _ in named}) or rest
+    texts = ["".join(unit.added) for unit in grown.units]
+    for unit, text in zip(grown.units, texts, strict=True):
+        named = [number for number, words in claims.items() if any(word != REST and word in text for word in words)]
+        takers = named or rest
         if len(takers) != 1:
-            said = "no patch" if not takers else " and ".join(f"'{patches[number].subject}'" for number in takers)
+            said = " and ".join(f"'{patches[number].subject}'" for number in takers) or "no patch"
             line = next(filter(str.strip, text.splitlines()), "a line that goes")
             raise Failure(f"{PLAN.name}: {line.strip()!r} of {grown.name} belongs to {said}; name one patch")
         unit.patch = takers[0]
     for number, words in claims.items():
         for word in words:
-            if word != REST and (number, word) not in used:
+            if word != REST and not any(word in text for text in texts):
                 what = f"'{patches[number].subject}' has no line with {word!r} in {grown.name}"
                 raise Failure(f"{PLAN.name}: {what}; correct the word")
 
@@ -228,20 +226,6 @@ def one_core(text: str, unifdef: Path) -> str:
     return re.sub(r"\n{3,}", "\n\n", run.stdout)
 
 
-def trees(files: Sequence[Grown], patches: Sequence[Patch], unifdef: Path) -> list[dict[str, str]]:
-    """The touched files, as they are before the first patch and after each."""
-    stages: list[dict[str, str]] = []
-    for number in range(len(patches) + 1):
-        stage: dict[str, str] = {}
-        for file in files:
-            text = file.at(number)
-            if text is not None:
-                last = number == len(patches) or not file.name.endswith((".c", ".h"))
-                stage[file.name] = text if last else one_core(text, unifdef)
-        stages.append(stage)
-    return stages
-
-
 def _git(folder: Path, *arguments: str, **environment: str) -> str:
     command = ["git", "-c", "safe.directory=*", "-C", str(folder), *arguments]
     run = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin", **environment})
@@ -271,19 +255,22 @@ def author() -> dict[str, str]:
     return {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in values.items()}
 
 
-def in_time(stages: Sequence[Mapping[str, str]], patches: Sequence[Patch], folder: Path, who: Mapping[str, str]) -> None:
-    """A repository with a commit for each stage."""
+def in_time(files: Sequence[Grown], patches: Sequence[Patch], folder: Path, unifdef: Path, who: Mapping[str, str]) -> None:
+    """A repository with the touched files as they are before the first patch, and a commit for each patch."""
+    folder.mkdir()
     _git(folder, "init", "--quiet", "--initial-branch=series")
-    before: Mapping[str, str] = {}
-    for number, stage in enumerate(stages):
-        for place, text in stage.items():
-            if before.get(place) != text:
-                (folder / place).parent.mkdir(parents=True, exist_ok=True)
-                (folder / place).write_text(text)
+    messages = ["the kernel, as far as it is touched", *(patch.message for patch in patches)]
+    for number, message in enumerate(messages):
+        for file in files:
+            text = file.at(number)
+            if text is None:
+                continue
+            if number < len(patches) and file.name.endswith((".c", ".h")):
+                text = one_core(text, unifdef)
+            (folder / file.name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file.name).write_text(text)
         _git(folder, "add", "--all")
-        message = patches[number - 1].message if number else "the kernel, as far as it is touched"
         _git(folder, "commit", "--quiet", "--message", message, **who)
-        before = stage
 
 
 def write(out: Path = OUT) -> list[Path]:
@@ -294,10 +281,9 @@ def write(out: Path = OUT) -> list[Path]:
         with steps.only_one("kernel"):
             kernel.prepare()
             subprocess.run(["cc", "-O1", "-o", unifdef, paths.LINUX / "scripts" / "unifdef.c"], check=True)
-            stages = trees(grow(patches), patches, unifdef)
-        repository.mkdir()
+            files = grow(patches)
         who = author()
-        in_time(stages, patches, repository, who)
+        in_time(files, patches, repository, unifdef, who)
         _git(
             repository, "format-patch", "--quiet", "--no-renames", "--no-signature", "--full-index", "--cover-letter",
             f"--output-directory={made}", f"HEAD~{len(patches)}", **who,

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ from pathlib import Path
 from .. import paths, steps
 from ..check import guest_tests, lint
 from ..errors import Failure
-from ..run import logged, relevant_lines
+from ..run import must
 from . import config, fetch, kernel, overlay, series, wiring
 from .variants import Variant
 
@@ -60,53 +59,28 @@ def asked(kind: str) -> dict[str, str]:
     return options | off
 
 
-def compiled(out: Path, wanted: dict[str, str], log: Path, *targets: str) -> str | None:
-    """Configure and build in a folder; what is wrong, or None."""
-    fragment = out / "fragment.config"
-    steps.write_whole(fragment, config.render(wanted))
+def compiled(out: Path, wanted: dict[str, str], name: str, *targets: str) -> None:
+    """Configure and build in a folder; a warning is an error."""
+    kernel.configured(wanted, out, f"-{name}", tree=TREE)
     rust = ["CLIPPY=1", "KRUSTFLAGS=-Dwarnings"] if wanted.get(CORE) == "y" else []
-    common = [f"--directory={TREE}", f"O={out}", "LLVM=1", f"CC={kernel.COMPILER}", *rust]
-    make = ["make", f"-j{os.cpu_count() or 1}", *common]
-    if logged([*make, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"], log, kernel.make_environment()):
-        return "\n".join(["cannot be configured:", *relevant_lines(log)])
-    config.check(wanted, config.parse((out / ".config").read_text()))
-    if logged([*make, *targets], log, kernel.make_environment()):
-        return "\n".join(["does not build:", *relevant_lines(log)])
+    command = kernel.make(*rust, *targets, out=out, warnings="KCFLAGS=", tree=TREE)
+    log = paths.LOG / f"{name}.log"
+    must(command, log, f"the build of {name}", kernel.make_environment())
     if warning := re.search(r"^.*\bwarning: .*$", log.read_text(errors="replace"), re.MULTILINE | re.IGNORECASE):
-        return f"warns: {warning[0]}"
-    return None
+        raise Failure(f"the build of {name} warns: {warning[0]}")
 
 
-def build(kind: str, number: int) -> str | None:
-    """Build what there is now, with or without the core or with modules; what is wrong, or None."""
-    log = paths.LOG / f"series-{number:02}-{kind}.log"
-    targets = ["vmlinux", *(["modules"] if kind == "modules" else [])]
-    wrong = compiled(paths.BUILD / f"series-{kind}", asked(kind), log, *targets)
-    return f"{kind}: {wrong}" if wrong else None
-
-
-def mail(patch: Path) -> str | None:
-    """What checkpatch says of a patch; None if nothing."""
-    ignore = f"--ignore={','.join(sorted(lint.CHECKPATCH_IGNORE - {'COMMIT_MESSAGE'}))}"
-    script = str(TREE / "scripts" / "checkpatch.pl")
-    command = [script, "--strict", "--quiet", "--show-types", "--no-signoff", ignore, f"--root={TREE}", str(patch)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"checkpatch: {said.stdout.strip()}" if said.returncode or said.stdout.strip() else None
-
-
-def check(patch: Path, number: int, kinds: Sequence[str]) -> None:
-    """Build after a patch that is applied, in each way."""
-    for kind in kinds:
-        if wrong := build(kind, number):
-            raise Failure(f"{patch.name}: {wrong}")
+def check(number: int, last: bool) -> None:
+    """Build after a patch that is applied, with and without the core, and after the last with modules."""
+    for kind in ("with", "without", *(["modules"] if last else [])):
+        targets = ["vmlinux", *(["modules"] if kind == "modules" else [])]
+        compiled(paths.BUILD / f"series-{kind}", asked(kind), f"series-{number:02}-{kind}", *targets)
 
 
 def boot(number: int) -> None:
     """Build what the patches for merging make as the kernel of the virtual machine, and write with DONTCACHE on it."""
-    log = paths.LOG / f"series-{number:02}-boot.log"
-    if wrong := compiled(BOOTED.out, known(config.merge(BOOTED.fragments)), log, "bzImage"):
-        raise Failure(f"the kernel to boot: {wrong}")
-    steps.write_whole(BOOTED.image, (BOOTED.out / "arch/x86/boot/bzImage").read_bytes())
+    compiled(BOOTED.out, known(config.merge(BOOTED.fragments)), f"series-{number:02}-boot", "bzImage")
+    steps.write_whole(BOOTED.image, (BOOTED.out / BOOTED.arch.place).read_bytes())
     options = replace(guest_tests.options_for(BOOTED), check_core=False)
     counts = guest_tests.run_core("rust", guest_tests.find_scripts([WRITTEN]), options)
     if counts.failed or not counts.passed:
@@ -122,21 +96,19 @@ def run(made: Sequence[Path]) -> int:
     patches = made[1:]  # without the cover letter
     with steps.only_one("kernel"):
         pristine()
-        if refused := [f"{patch.name}: {said}" for patch in patches if (said := mail(patch))]:
+        ignored = lint.CHECKPATCH_IGNORE - {"COMMIT_MESSAGE"}
+        refused = [f"{patch.name}: checkpatch: {said}" for patch in patches if (said := lint.checkpatch([patch], TREE, ignored))]
+        if refused:
             print("\n".join(refused))
             return 1
-        origin = fetch.source().key
-        key = steps.digest(origin, kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS, MODULES)
+        key = steps.digest(fetch.source().key, kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS, MODULES)
         for number, patch in enumerate(patches, 1):
-            start = time.monotonic()
             command = ["patch", "-p1", "-F0", "--batch", "--forward", "--quiet", "-d", str(TREE), "-i", str(patch)]
             if subprocess.run(command, check=False).returncode:
                 raise Failure(f"{patch.name} does not apply; correct tools/series.toml")
-            kinds = ["with", "without", *(["modules"] if number == len(patches) else [])]
             key = steps.digest(key, patch.read_text().partition("\ndiff ")[2])
-            new = steps.step(f"series-{number:02}", key, [], partial(check, patch, number, kinds))
-            took = f"{time.monotonic() - start:.0f} s" if new else "as it was"
-            print(f"{patch.name}: ok ({took})", flush=True)
+            steps.step(f"series-{number:02}", key, [], partial(check, number, patch is patches[-1]))
+            print(f"{patch.name}: ok", flush=True)
             if number == len(patches) - 1:
                 booted = steps.digest(key, *BOOTED.fragments, guest_tests.TESTS / f"test_{WRITTEN}.py")
                 steps.step("series-boot", booted, [BOOTED.image], partial(boot, number))

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,11 +82,10 @@ def clippy_kernel(files: list[Path]) -> str:
     return ""
 
 
-def checkpatch(files: list[Path]) -> str:
+def checkpatch(files: list[Path], tree: Path = paths.LINUX, ignore: Set[str] = CHECKPATCH_IGNORE) -> str:
     """The kernel's style for what is in its tree, and for patches."""
-    script = paths.LINUX / "scripts" / "checkpatch.pl"
-    options = ["--strict", "--quiet", "--show-types", "--no-signoff", f"--root={paths.LINUX}"]
-    options.append(f"--ignore={','.join(sorted(CHECKPATCH_IGNORE))}")
+    script = tree / "scripts" / "checkpatch.pl"
+    options = ["--strict", "--quiet", "--show-types", "--no-signoff", f"--root={tree}", f"--ignore={','.join(sorted(ignore))}"]
     said = [_said([script, *options, *([] if file.suffix == ".patch" else ["--file"]), file]) for file in files]
     return "\n".join(filter(None, said))
 
