@@ -6,7 +6,6 @@ With the smallest pages and the largest. A warning is an error. Nothing is boote
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from .. import paths, steps
 from ..arch import ARM64
@@ -38,30 +37,22 @@ def objects(patches: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.endswith("_micro.o")]
 
 
-def fragments_for(pages: str) -> list[Path]:
-    """What the arm64 kernel with such pages is configured by."""
-    return [paths.TOOLS / "config" / f"{name}.config" for name in ("objects", f"arm64-{pages}")]
-
-
-def compile_for(pages: str, tree: str) -> None:
+def compile_for(pages: str, tree: str, wanted: Sequence[str]) -> None:
     """Configure and compile, unless that has been done with what is there."""
-    fragments = fragments_for(pages)
+    fragments = [paths.TOOLS / "config" / f"{name}.config" for name in ("objects", f"arm64-{pages}")]
     out = paths.BUILD / f"arm64-{pages}"
-    asked = config.merge(fragments)
     name = f"arm64 with pages of {pages}"
 
     def build() -> None:
         steps.need_room(paths.BUILD, 0.5, "the objects for arm64")
         fresh = not (out / "rust").exists()
-        kernel.configured(asked, out, f"-arm64-{pages}", arch=ARM64)
-        wanted = objects([path.read_text() for path in wiring.patches()])
+        kernel.configured(config.merge(fragments), out, f"-arm64-{pages}", arch=ARM64)
         with Bar(f"compiling for {name}", WHOLE_BUILD if fresh else None) as bar:
             log = paths.LOG / f"arm64-{pages}.log"
             command = kernel.make("prepare", *wanted, out=out, arch=ARM64, warnings=kernel.STRICT)
             must(command, log, f"the build for {name}", kernel.make_environment(), bar.count_built)
-        steps.write_whole(out / "done", "\n".join(wanted))
 
-    steps.step(f"arm64-{pages}", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / "done"], build)
+    steps.step(f"arm64-{pages}", steps.digest(tree, kernel.TOOLCHAIN, kernel.COMPILER, *fragments), [out / ".config"], build)
 
 
 def run() -> Counts:
@@ -69,10 +60,10 @@ def run() -> Counts:
     counts = Counts()
     with steps.only_one("kernel"):
         tree = kernel.prepare()
+        wanted = objects([path.read_text() for path in wiring.patches()])
         for pages in SIZES:
-            compile_for(pages, tree)
-            done: Path = paths.BUILD / f"arm64-{pages}" / "done"
-            print(f"arm64, pages of {pages}: {len(done.read_text().splitlines())} objects and the kernel crate")
+            compile_for(pages, tree, wanted)
+            print(f"arm64, pages of {pages}: {len(wanted)} objects and the kernel crate")
             counts.passed += 1
     return counts
 
