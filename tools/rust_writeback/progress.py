@@ -25,18 +25,10 @@ class Bar:
         self.interval = interval
         self.done = 0.0
         self.start = self.told = time.monotonic()
-        self.rich: Progress | None = None
-        if sys.stderr.isatty():
-            self.rich = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self.task = self.rich.add_task(title, total=total)
+        self.terminal = sys.stderr.isatty()
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+        self.rich = Progress(*columns, console=Console(stderr=True), transient=True, disable=not self.terminal)
+        self.task = self.rich.add_task(title, total=total)
 
     def advance(self, amount: float = 1) -> None:
         """So much more is done."""
@@ -52,9 +44,8 @@ class Bar:
         self.done = done
         if self.total is not None and done > self.total:
             self.total = done
-        if self.rich is not None:
-            self.rich.update(self.task, completed=int(done), total=self.total)
-        elif time.monotonic() - self.told >= self.interval:
+        self.rich.update(self.task, completed=int(done), total=self.total)
+        if not self.terminal and time.monotonic() - self.told >= self.interval:
             self.told = time.monotonic()
             self._say(f"{100 * done / self.total:.0f} %" if self.total else f"{done:.0f} done")
 
@@ -62,14 +53,12 @@ class Bar:
         print(f"{self.title}: {text} after {time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Bar:
-        if self.rich is not None:
-            self.rich.start()
-        else:
+        self.rich.start()
+        if not self.terminal:
             print(f"{self.title} ...", file=sys.stderr, flush=True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.rich is not None:
-            self.rich.stop()
+        self.rich.stop()
         if kind is None:
             self._say("done")
