@@ -173,16 +173,24 @@ def _boot(
         limits = limit or BOOT_SECONDS * factor, limit or BEAT_SECONDS * factor
         qemus = stack.enter_context(machine.Guest(stdout, stderr, *limits))
         terminal = not command
-        environment = qemu.environment(options) | (_terminal_size() if terminal else {})
+        environment = qemu.environment(options)
+        if terminal:
+            size = shutil.get_terminal_size()
+            environment |= {"LINES": str(size.lines), "COLUMNS": str(size.columns), "TERM": os.environ.get("TERM", "linux")}
+            stack.enter_context(_restored_terminal())
         initramfs = images.initramfs(command, environment, options.icount, options.programs, options.arch)
         stack.enter_context(initramfs)
-        drive = stack.enter_context(_drive(options.nvme)) if options.nvme else None
+        inherited = [initramfs.fileno()]
+        drive = None
+        if options.nvme:
+            # The test drive: a file without a name, so that nothing is left to delete.
+            file = stack.enter_context(tempfile.TemporaryFile(dir=paths.BUILD))
+            file.truncate(amount(options.nvme.size))
+            drive = file.fileno()
+            inherited.append(drive)
         ports = {name: qemus.descriptor(name) for name in qemu.PORTS}
         wires = qemu.Wires(initramfs.fileno(), ports, qemus.descriptor("monitor"), drive, log, terminal)
         arguments = qemu.command(options, chosen, wires)
-        if terminal:
-            stack.enter_context(_restored_terminal())
-        inherited = [initramfs.fileno(), *([drive] if drive is not None else [])]
         qemus.start(arguments, inherited, terminal)
         story = qemus.run()
     text = log.read_text(errors="replace")
@@ -250,20 +258,6 @@ def _judge(options: VmOptions, story: machine.Story, text: str, log: Path) -> No
     if story.returncode:
         raise VmFailure("qemu", f"QEMU failed: {qemu.last_words(story.qemu_stderr, story.returncode)}", log)
     raise VmFailure("qemu", "the guest shut down before it reported the command's status", log)
-
-
-@contextlib.contextmanager
-def _drive(options: NvmeOptions) -> Iterator[int]:
-    """The test drive: a file without a name, so that nothing is left to delete."""
-    paths.BUILD.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=paths.BUILD) as file:
-        file.truncate(amount(options.size))
-        yield file.fileno()
-
-
-def _terminal_size() -> dict[str, str]:
-    size = shutil.get_terminal_size()
-    return {"LINES": str(size.lines), "COLUMNS": str(size.columns), "TERM": os.environ.get("TERM", "linux")}
 
 
 @contextlib.contextmanager

@@ -80,12 +80,15 @@ def zoned() -> list[Entry]:
     return folders + [archive.file(f"{ZONED}/{Path(name).name}", Path(name), 0o755) for name in sorted(set(found))]
 
 
-def needed() -> list[str]:
-    """The packages of the build root that the guest has: those, and what they depend on."""
+def installed() -> set[str]:
+    """The files of the packages of the build root that the guest has, and what finds their libraries quickly."""
     apt = ["apt-cache", "-oDir::Cache::pkgcache=", "-oDir::Cache::srcpkgcache=", "depends", "--recurse", "--installed"]
     done = subprocess.run([*apt, "--important", *PACKAGES], check=True, capture_output=True, text=True)
     # What a package depends on is indented, what another provides is in brackets.
-    return sorted({line for line in done.stdout.splitlines() if line[0].isalnum()})
+    packages = {line for line in done.stdout.splitlines() if line[0].isalnum()}
+    output = subprocess.run(["dpkg-query", "-L", *packages], check=True, capture_output=True, text=True).stdout
+    names = {_canonical(line) for line in output.splitlines() if line.startswith("/") and not LEAVE_OUT.match(line)}
+    return names | {"/etc/ld.so.cache", "/bin", "/sbin", "/lib", "/lib64"}
 
 
 def _canonical(path: str) -> str:
@@ -119,13 +122,6 @@ def _entry(name: str, top: Path) -> Entry:
     return entry
 
 
-def installed(packages: Iterable[str]) -> set[str]:
-    """The files of packages of the build root, and what finds their libraries quickly."""
-    output = subprocess.run(["dpkg-query", "-L", *packages], check=True, capture_output=True, text=True).stdout
-    names = {_canonical(line) for line in output.splitlines() if line.startswith("/") and not LEAVE_OUT.match(line)}
-    return names | {"/etc/ld.so.cache", "/bin", "/sbin", "/lib", "/lib64"}
-
-
 def unpacked(top: Path) -> set[str]:
     """The files of packages that are unpacked there."""
     names = (f"/{path.relative_to(top)}" for path in top.rglob("*"))
@@ -138,7 +134,7 @@ def _compiled(names: Iterable[str]) -> list[str]:
     return [str(found) for path in modules for found in path.parent.glob(f"__pycache__/{path.stem}.cpython-*.pyc")]
 
 
-def files(names: Iterable[str], top: Path = Path("/"), load: Path = LOAD) -> list[Entry]:
+def files(names: Iterable[str], top: Path, load: Path) -> list[Entry]:
     """All that goes into the root file system, parents first: files of the build root, or of another tree."""
     names = set(names)
     names.update(_compiled(names))
@@ -232,7 +228,7 @@ def ensure(whole: bool = False, arch: Arch = X86) -> None:
         top = Path("/") if arch == X86 else tree(arch)
 
         def make() -> None:
-            entries = files(installed(needed()) if arch == X86 else unpacked(top), top, _of(arch, LOAD))
+            entries = files(installed() if arch == X86 else unpacked(top), top, _of(arch, LOAD))
             steps.need_room(product.parent, 1, "the guest's root file system")
             if whole:
                 steps.write_whole(product, archive.cpio(entries))

@@ -97,7 +97,8 @@ class _Boot:
 def complained_in(result: emulated.VmResult) -> str:
     """The script that was running when the kernel complained, as the console has it; nothing before the first."""
     before = result.console.read_text(errors="replace").partition(result.complaint)[0]
-    return ["", *re.findall(r"guest script: (\S+)", before)][-1]
+    begun = re.findall(r"guest script: (\S+)", before)
+    return begun[-1] if begun else ""
 
 
 def run(

@@ -118,18 +118,15 @@ class Guest:
             self._process.kill()
         if self._process:
             self._process.wait()
-            self._await_last()
+            # What was started may have had children, which are being killed: wait until nobody holds the other end.
+            self._ours["control"].settimeout(LAST_SECONDS)
+            with contextlib.suppress(OSError):
+                while self._ours["control"].recv(1 << 18):
+                    pass
         for end in (*self._ours.values(), *self._theirs.values()):
             end.close()
         self._selector.close()
         self._stderr.close()
-
-    def _await_last(self) -> None:
-        """What was started may have had children, which are being killed: wait until nobody holds the other end."""
-        self._ours["control"].settimeout(LAST_SECONDS)
-        with contextlib.suppress(OSError):
-            while self._ours["control"].recv(1 << 18):
-                pass
 
     def _ask(self, what: str) -> None:
         with contextlib.suppress(OSError):

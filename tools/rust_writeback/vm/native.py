@@ -27,13 +27,7 @@ KERNEL_PARAMETERS = (
 )
 """A kernel that stops at its first mistake."""
 
-ENVIRONMENT = {
-    "PATH": f"{images.LOAD.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/root",
-    "LANG": "C.UTF-8",
-    "TERM": "linux",
-    "VM_ROOT": "hostfs",
-}
+ENVIRONMENT = qemu.ENVIRONMENT | {"PATH": f"{images.LOAD.parent}:{qemu.ENVIRONMENT['PATH']}", "VM_ROOT": "hostfs"}
 
 SPARE = 64 << 20
 """Bytes that the memory's file system has besides."""
@@ -90,8 +84,6 @@ def available() -> int:
 
 def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[str]:
     """The command line of the kernel; the numbers are file descriptors that it inherits."""
-    # What is read from a line is nothing. If it were the port, the kernel would hang up when we do.
-    lines = [f"ssl{number}=null,fd:{ports[name]}" for number, name in enumerate(qemu.PORTS)]
     return [
         str(NATIVE.image),
         f"mem={amount(options.mem) >> 20}M",
@@ -100,7 +92,8 @@ def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[st
         "uml_dir=/tmp/",
         f"initrd=/proc/self/fd/{initramfs}",
         "con0=null,fd:1",
-        *lines,
+        # What is read from a line is nothing. If it were the port, the kernel would hang up when we do.
+        *(f"ssl{number}=null,fd:{ports[name]}" for number, name in enumerate(qemu.PORTS)),
         *KERNEL_PARAMETERS.split(),
         f"rust_writeback.core={options.core}",
     ]

@@ -83,10 +83,17 @@ def version(arch: Arch = X86) -> str:
     return match[1] if match else output.strip()
 
 
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "TERM": "linux",
+}
+
+
 def environment(options: VmOptions) -> dict[str, str]:
     """What the guest's PID 1 has to know."""
-    variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
-    variables |= {"LANG": "C.UTF-8", "TERM": "linux"}
+    variables = dict(ENVIRONMENT)
     if not options.icount:
         variables["VM_ROOT"] = "/dev/vda"
     if options.check_core:
