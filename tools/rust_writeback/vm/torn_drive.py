@@ -26,7 +26,7 @@ SECTOR = 512
 
 OPTION_MAGIC = b"IHAVEOPT"
 FIXED_NEWSTYLE, NO_ZEROES = 1, 2
-OPT_ABORT, OPT_GO = 2, 7
+OPT_GO = 7
 REPLY_MAGIC = 0x3E889045565A9
 REP_ACK, REP_INFO, REP_UNSUPPORTED = 1, 3, 0x80000001
 INFO_EXPORT = 0
@@ -122,38 +122,36 @@ class Drive:
             while True:
                 peer, _ = listener.accept()
                 with peer, contextlib.suppress(OSError, EOFError):
-                    if self._negotiate(peer):
-                        while self._answer(peer):
-                            pass
+                    self._negotiate(peer)
+                    while True:
+                        self._answer(peer)
 
-    def _negotiate(self, peer: socket.socket) -> bool:
-        """Agree on the one export that there is; says whether the peer wants it."""
+    def _negotiate(self, peer: socket.socket) -> None:
+        """Agree on the one export that there is, or wait for the peer to go."""
         peer.sendall(b"NBDMAGIC" + OPTION_MAGIC + struct.pack(">H", FIXED_NEWSTYLE | NO_ZEROES))
         _receive(peer, 4)
-        while True:
+        option = None
+        while option != OPT_GO:
             _, option, length = struct.unpack(">8sII", _receive(peer, 16))
             _receive(peer, length)
-
-            def reply(kind: int, data: bytes = b"", option: int = option) -> None:
+            replies = [(REP_UNSUPPORTED, b"")]
+            if option == OPT_GO:
+                export = struct.pack(">HQH", INFO_EXPORT, self.size, HAS_FLAGS | SEND_FLUSH)
+                replies = [(REP_INFO, export), (REP_ACK, b"")]
+            for kind, data in replies:
                 peer.sendall(struct.pack(">QIII", REPLY_MAGIC, option, kind, len(data)) + data)
 
-            if option == OPT_GO:
-                reply(REP_INFO, struct.pack(">HQH", INFO_EXPORT, self.size, HAS_FLAGS | SEND_FLUSH))
-            reply(REP_ACK if option in (OPT_GO, OPT_ABORT) else REP_UNSUPPORTED)
-            if option in (OPT_GO, OPT_ABORT):
-                return bool(option == OPT_GO)
-
-    def _answer(self, peer: socket.socket) -> bool:
-        """Do what one request asks for; false when there will be no other."""
+    def _answer(self, peer: socket.socket) -> None:
+        """Do what one request asks for; EOFError when there will be no other."""
         magic, _, kind, cookie, offset, length = REQUEST.unpack(_receive(peer, REQUEST.size))
         if magic != REQUEST_MAGIC or kind == DISCONNECT:
-            return False
+            raise EOFError
         written = _receive(peer, length) if kind == WRITE else b""
         error, data = 0, b""
         with self._lock:
             # Without power there is no answer, but no error either.
             if not self._on:
-                return True
+                return
             if kind == READ:
                 data = self.read(offset, length)
             elif kind == WRITE:
@@ -163,7 +161,6 @@ class Drive:
             else:
                 error = INVALID
         peer.sendall(ANSWER.pack(ANSWER_MAGIC, error, cookie) + data)
-        return True
 
 
 def _receive(peer: socket.socket, length: int) -> bytes:
