@@ -64,17 +64,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-def write_if_changed(path: Path, content: str | bytes) -> bool:
+def write_if_changed(path: Path, content: str | bytes) -> None:
     """Write a file whole unless it has that content already, which keeps its time.
 
     make then rebuilds only what depends on files that really changed.
     """
     data = content.encode() if isinstance(content, str) else content
-    with contextlib.suppress(FileNotFoundError):
-        if path.read_bytes() == data:
-            return False
-    write_whole(path, data)
-    return True
+    if not path.exists() or path.read_bytes() != data:
+        write_whole(path, data)
 
 
 def need_room(where: Path, gib: float, what: str) -> None:

@@ -90,7 +90,7 @@ def test_a_server_that_stops_is_told_and_holds_nobody() -> None:
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["kind"] for line in told] == ["guest", "refused", "refused", "end"]
     assert all("the NFS server was stopped" in line["reason"] for line in told[1:3])
-    assert done.status == 1 and not done.warned
+    assert done.status == 1 and not done.complaint
 
 
 LISTENS = "  sl  local_address\n   1: 00000000:0801 00000000:0000 0A 0\n"

@@ -26,7 +26,7 @@ def test_what_is_bad_is_told_and_changes_nothing(core: str) -> None:
     options = VmOptions(core=core, mem="512M", nvme=None, append=" ".join(given))
     result = emulated.run(options, [ASK], again=emulated.from_scratch)
     assert (result.status, result.stdout.decode()) == (0, f"{core}\n{core}\n")
-    assert not result.warned
+    assert not result.complaint
     told = result.console.read_text(errors="replace").count("' invalid for parameter `rust_writeback.core'")
     assert told == len(given), f"{told} values are told to be bad"
 

@@ -49,7 +49,7 @@ def test_output_and_status_come_back_exactly(tmp_path: Path) -> None:
     assert (tmp_path / "made").read_text() == "made in the guest\n"
     assert "kernel says hello" in result.console.read_text()
     assert result.accel in ("kvm", "tcg") and result.core == "rust" and result.kernel
-    assert not result.warned
+    assert not result.complaint
     assert result.qemu_command[0].endswith(qemu.BOARDS[X86].program)
 
 
@@ -115,7 +115,7 @@ def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_warning_is_told() -> None:
     result = boot("echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT")
-    assert result.status == 0 and result.warned
+    assert result.status == 0 and result.complaint
 
 
 def test_the_command_line_prints_the_console_then_one_line() -> None:

@@ -58,16 +58,10 @@ def apply(version: str, tree: Path = paths.LINUX, project: Path = paths.PROJECT)
                 said = " ".join(failed.groups()) if failed else result.stdout.strip().splitlines()[-1]
                 raise Failure(f"{patch} does not apply to Linux {version}: {said}; rebase the patch")
         for name in sorted(names):
-            _put(tree / name, (aside / name).read_bytes())
+            write_if_changed(tree / name, (aside / name).read_bytes())
 
     for path in [path for path in originals.rglob("*") if path.is_file()]:
         name = str(path.relative_to(originals))
         if name not in names:  # a patch no longer touches it
-            _put(tree / name, path.read_bytes())
+            write_if_changed(tree / name, path.read_bytes())
             path.unlink()
-
-
-def _put(path: Path, content: bytes) -> None:
-    mode = path.stat().st_mode
-    if write_if_changed(path, content):
-        path.chmod(mode)

@@ -142,7 +142,7 @@ def _boot(watch: Watch, words: str, core: str, share: Path, kernel: Path | None)
         except PowerCut:
             return None
     watch.text += result.stderr
-    if result.warned:
+    if result.complaint:
         raise Failure(f"the kernel complained; see {result.console}")
     return result.status
 

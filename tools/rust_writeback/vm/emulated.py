@@ -98,10 +98,6 @@ class VmResult:
     deaths: int = 0
     """How many QEMUs died before this one came through."""
 
-    @property
-    def warned(self) -> bool:
-        return bool(self.complaint)
-
 
 def run(
     options: VmOptions,
@@ -324,7 +320,7 @@ def main(arguments: list[str]) -> int:
         raise
     except BrokenPipeError:
         return 141
-    if result.warned:
+    if result.complaint:
         place = os.path.relpath(result.console, paths.PROJECT)
         print(f"warning: the kernel complained: {result.complaint}; see {place}", file=sys.stderr)
     return result.status
