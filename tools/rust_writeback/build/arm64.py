@@ -4,8 +4,8 @@
 With the smallest pages and the largest. A warning is an error. Nothing is booted here: make test ARCH=arm64 does that.
 """
 
-import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from .. import paths, steps
 from ..arch import ARM64
@@ -13,28 +13,21 @@ from ..check.guest_tests import Counts
 from ..errors import Parser
 from ..progress import Bar
 from ..run import must
-from . import config, kernel, wiring
+from . import config, kernel, overlay, wiring
 
 SIZES = (ARM64.pages[0], ARM64.pages[-1])
 """Of the pages that are compiled for."""
 WHOLE_BUILD = 420
 """About the number of lines that make prints for a build from nothing."""
 
-FILE = re.compile(r"^\+\+\+ b/(\S+)\n(.*?)(?=^--- |\Z)", re.MULTILINE | re.DOTALL)
-ADDED = re.compile(r"^\+obj-\S+\s*\+= (.*)$", re.MULTILINE)
-
-
-def objects(patches: Sequence[str]) -> list[str]:
-    """What is compiled besides the kernel crate, which make does by itself: what Makefiles get, and the hooked."""
-    names = []
-    for patch in patches:
-        for file, hunks in FILE.findall(patch):
-            folder, _, name = file.rpartition("/")
-            if name == "Makefile":
-                names += [f"{folder}/{word}" for line in ADDED.findall(hunks) for word in line.split()]
-            elif name.endswith(".c") and not folder.startswith("rust"):
-                names.append(f"{folder}/{name[:-2]}.o")
-    return [name for name in dict.fromkeys(names) if not name.endswith("_micro.o")]
+def objects() -> list[str]:
+    """What is compiled besides the kernel crate, which make does by itself: the hooked, and what Makefiles get."""
+    patches = wiring.patches()
+    hooked = [name for patch in patches for name in wiring.touched(patch)]
+    added = "".join(patch.read_text() for patch in patches)
+    ours = [name for name in overlay.read_allowlist().values() if f" {Path(name).stem}.o" in added]
+    sources = [Path(name) for name in hooked + ours if name.endswith((".c", ".rs")) and not name.startswith("rust/")]
+    return [str(path.with_suffix(".o")) for path in dict.fromkeys(sources) if not path.stem.endswith("_micro")]
 
 
 def compile_for(pages: str, tree: str, wanted: Sequence[str]) -> None:
@@ -60,7 +53,7 @@ def run() -> Counts:
     counts = Counts()
     with steps.only_one("kernel"):
         tree = kernel.prepare()
-        wanted = objects([path.read_text() for path in wiring.patches()])
+        wanted = objects()
         for pages in SIZES:
             compile_for(pages, tree, wanted)
             print(f"arm64, pages of {pages}: {len(wanted)} objects and the kernel crate")

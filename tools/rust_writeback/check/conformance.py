@@ -81,7 +81,7 @@ POWER_CUTS = Row(
 """A row that no script in the guest can tell of, as it does not live to its end. It wants the kernel that is measured."""
 
 
-def find_rows(patterns: Sequence[str] = (), variant: Variant | None = None) -> list[Row]:
+def find_rows(patterns: Sequence[str] = (), variant: Variant | None = None, short: bool = False) -> list[Row]:
     """The rows that match a pattern, for this kernel or for all, in the order of the kernels and of the promises."""
     rows: list[Row] = []
     for promise in PROMISES:
@@ -93,6 +93,7 @@ def find_rows(patterns: Sequence[str] = (), variant: Variant | None = None) -> l
     rows = sorted([*rows, POWER_CUTS], key=lambda row: row.stacks)
     if variant is not None:
         rows = [row for row in rows if row.stacks == (variant == STACKS) and (row != POWER_CUTS or variant == MEASURED)]
+    rows = [row for row in rows if not (short and row.whole)]
     return [row for row in rows if not patterns or any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
 
 
@@ -135,14 +136,11 @@ def run_rows(
         results[name] = result
         print(f"{CORES[core]}: {name}: {result.verdict}: {result.figures} ({result.seconds:.0f} s)", flush=True)
 
-    def ended(row: in_turn.Ended) -> None:
-        tell(row.script, judge(row))
-
     options = replace(options_for(variant), core=core, share=GUEST, smp=cpus)
     command = f"CONFORMANCE={'short' if short else 'whole'} PYTHONPATH=/share python3 -P $0.py 2>&1"
     names = [row.name for row in rows if row != POWER_CUTS]
     seconds = SECONDS * variant.slowness
-    for boot in in_turn.run(options, "/share/conformance", command, seconds, names, ended):
+    for boot in in_turn.run(options, "/share/conformance", command, seconds, names, lambda row: tell(row.script, judge(row))):
         if boot.complaint:
             name = in_turn.complained_in(boot)
             if name not in results:
@@ -169,7 +167,7 @@ def count(results: Mapping[str, Results]) -> Counts:
 
 def short(variant: Variant = MEASURED, patterns: Sequence[str] = ()) -> Counts:
     """The guest's rows on the Rust core, as far as they go in little time: a stage of make test."""
-    rows = [row for row in find_rows(patterns, variant) if row != POWER_CUTS and not row.whole]
+    rows = [row for row in find_rows(patterns, variant, short=True) if row != POWER_CUTS]
     return count({"rust": run_rows(rows, "rust", variant=variant)})
 
 
@@ -186,9 +184,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     variants = [sanitizer(options.sanitize)] if options.sanitize else [MEASURED, STACKS]
     report = options.report or paths.BUILD / f"conformance{variants[0].suffix}"
-    chosen = {variant: find_rows(options.only, variant) for variant in variants}
-    if options.short:
-        chosen = {variant: [row for row in rows if not row.whole] for variant, rows in chosen.items()}
+    chosen = {variant: find_rows(options.only, variant, options.short) for variant in variants}
     rows = [row for on_one in chosen.values() for row in on_one]
     if not rows:
         raise Failure(f"no row matches {' '.join(options.only)}; see all rows with --list")
@@ -207,9 +203,8 @@ def main(arguments: list[str]) -> int:
             results[core] |= run_rows(chosen[variant], core, options.short, variant, options.cpus, setup)
     setup["rows"] = "short" if options.short else "whole"
     told = [asdict(row) | {"results": {core: asdict(results[core][row.name]) for core in cores}} for row in rows]
-    document = {"format": 1, "setup": setup, "rows": told}
     page = kept.conformance_page({"setup": {**setup, **kept.made_by(setup, "make conformance")}, "rows": told})
     show(page)
     write_whole(report / "conformance.md", page)
-    write_whole(report / "conformance.json", json.dumps(document, indent=1) + "\n")
+    write_whole(report / "conformance.json", json.dumps({"format": 1, "setup": setup, "rows": told}, indent=1) + "\n")
     return count(results).told()
