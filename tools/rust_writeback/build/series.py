@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import textwrap
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -191,6 +191,16 @@ def owners(patches: Sequence[Patch], sources: Iterable[str]) -> dict[str, int]:
     return found
 
 
+def hooked(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Path | None = None) -> Iterator[Grown]:
+    """The kernel's files that we change, with what each patch brings to them, in their places if there are originals."""
+    for wired in wiring.patches(project):
+        for name, units in in_hunks(wired.read_text()).items():
+            original = (originals / name).read_text().splitlines(keepends=True) if originals else []
+            file = Grown(name, original, [part for unit in units for part in taken_apart(unit)])
+            assign(file, patches, None)
+            yield file
+
+
 def grow(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Path = ORIGINALS) -> list[Grown]:
     """All files that the series touches, with what each patch brings to them."""
     files: list[Grown] = []
@@ -201,12 +211,7 @@ def grow(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Pat
         file = Grown(name, [], held_back((project / source).read_text(), words, name))
         assign(file, patches, number)
         files.append(file)
-    for wired in wiring.patches(project):
-        for name, units in in_hunks(wired.read_text()).items():
-            original = (originals / name).read_text().splitlines(keepends=True)
-            file = Grown(name, original, [part for unit in units for part in taken_apart(unit)])
-            assign(file, patches, None)
-            files.append(file)
+    files += hooked(patches, project, originals)
     known = {file.name for file in files}
     for patch in patches:
         for name in patch.lines:

@@ -53,7 +53,7 @@ def fingerprint(project: Path = paths.PROJECT) -> str:
 
 def counted() -> tuple[dict[str, dict[str, int]], int]:
     """Lines by mechanism and language, and those of hooks in the kernel's own C, without what is for both cores."""
-    from ..build import overlay, series, wiring  # which needs this module for its figures
+    from ..build import overlay, series  # which needs this module for its figures
 
     _, patches = series.read_plan()
     last = patches[-1]
@@ -67,13 +67,10 @@ def counted() -> tuple[dict[str, dict[str, int]], int]:
         kind = "C" if not name.endswith(".rs") else KINDS[1] if "/writeback/" in name else KINDS[2]
         table[mechanism][kind] += len(code(paths.PROJECT / name).splitlines())
     hooks = 0
-    for wired in wiring.patches():
-        for name, units in series.in_hunks(wired.read_text()).items():
-            if name.endswith((".c", ".h")) and not name.startswith("rust/"):
-                file = series.Grown(name, [], [part for unit in units for part in series.taken_apart(unit)])
-                series.assign(file, patches, None)
-                ours = [unit for unit in file.units if patches[unit.patch] != last and not patches[unit.patch].changes_c]
-                hooks += sum(bool(line.strip()) for unit in ours for line in unit.added)
+    for file in series.hooked(patches):
+        if file.name.endswith((".c", ".h")) and not file.name.startswith("rust/"):
+            ours = [unit for unit in file.units if patches[unit.patch] != last and not patches[unit.patch].changes_c]
+            hooks += sum(bool(line.strip()) for unit in ours for line in unit.added)
     return table, hooks
 
 
