@@ -9,6 +9,9 @@ from pathlib import Path
 from .errors import Failure, no_room
 
 ERROR_LINE = re.compile(r"\berror(\[E\d+\])?:|\*\*\* |undefined symbol|: not found|No such file", re.IGNORECASE)
+"""Where a log begins to say why something failed; otherwise its last lines do."""
+MOST = 20
+"""Lines that are shown of it."""
 
 
 def logged(
@@ -44,13 +47,6 @@ def logged(
     return process.returncode
 
 
-def relevant_lines(log: Path, most: int = 20) -> list[str]:
-    """The lines of a log that say why something failed, or else its last ones."""
-    lines = log.read_text(errors="replace").splitlines()
-    first = next((n for n, line in enumerate(lines) if ERROR_LINE.search(line)), None)
-    return lines[first : first + most] if first is not None else lines[-most:]
-
-
 def must(
     command: Sequence[str],
     log: Path,
@@ -63,8 +59,11 @@ def must(
     status = logged(command, log, env, on_line, cwd)
     if status == 0:
         return
-    if "No space left on device" in log.read_text(errors="replace"):
+    text = log.read_text(errors="replace")
+    if "No space left on device" in text:
         raise Failure(no_room(log.parent))
-    for line in relevant_lines(log):
+    lines = text.splitlines()
+    first = next((number for number, line in enumerate(lines) if ERROR_LINE.search(line)), -MOST)
+    for line in lines[first:][:MOST]:
         print(f"  {line}", flush=True)
     raise Failure(f"{what} failed with status {status}; the lines above are from {log.relative_to('/src')}")
