@@ -67,7 +67,7 @@ def test_what_a_guest_says_and_how_it_ends(monkeypatch: pytest.MonkeyPatch, boot
     assert problem in "".join(counts.problems)
 
 
-KASAN = variants.sanitizer("kasan")
+KASAN = variants.SANITIZERS["kasan"]
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_a_sanitizer_that_is_asked_comes_last(monkeypatch: pytest.MonkeyPatch, n
 
     monkeypatch.setattr(guest_tests, "run_core", run_core)
     monkeypatch.setattr(guest_tests, "proof", lambda variant: Counts(int(variant.crash != "")))
-    assert guest_tests.run(["dontcache_group"], ["rust"], variants.sanitizer(name)).passed == passed
+    assert guest_tests.run(["dontcache_group"], ["rust"], variants.SANITIZERS[name]).passed == passed
     assert ran == ["test_dontcache_group.py", guest_tests.SANITIZER.name] and guest_tests.SANITIZER.exists()

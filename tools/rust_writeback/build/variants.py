@@ -6,7 +6,6 @@ from pathlib import Path
 
 from .. import paths
 from ..arch import UM, X86, Arch
-from ..errors import Failure
 
 
 @dataclass(frozen=True)
@@ -119,13 +118,6 @@ SANITIZERS = {
         ),
     )
 }
-
-
-def sanitizer(name: str) -> Variant:
-    """The kernel of the sanitizer of this name."""
-    if name not in SANITIZERS:
-        raise Failure(f"SANITIZE={name} is unknown; give one of {', '.join(SANITIZERS)}", 2)
-    return SANITIZERS[name]
 
 
 def of_arch(arch: Arch, pages: str) -> Variant:

@@ -19,7 +19,7 @@ from pathlib import Path
 from .. import paths
 from ..bench import boots as machines, kept
 from ..build import kernel
-from ..build.variants import MEASURED, STACKS, Variant, sanitizer
+from ..build.variants import MEASURED, SANITIZERS, STACKS, Variant
 from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import show
@@ -178,11 +178,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="say what rows there are")
     parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
     parser.add_argument("--short", action="store_true", help="as make test does: less time for luck")
-    parser.add_argument("--sanitize", metavar="NAME", help="on this sanitizer's kernel; no power is cut")
+    parser.add_argument("--sanitize", choices=SANITIZERS, metavar="NAME", help="on this sanitizer's kernel; no power is cut")
     parser.add_argument("--cpus", type=int, default=OPTIONS.smp, metavar="N", help="in guests with so many CPUs")
     parser.add_argument("--report", type=Path, help="where the table goes")
     options = parser.parse_args(arguments)
-    variants = [sanitizer(options.sanitize)] if options.sanitize else [MEASURED, STACKS]
+    variants = [SANITIZERS[options.sanitize]] if options.sanitize else [MEASURED, STACKS]
     report = options.report or paths.BUILD / f"conformance{variants[0].suffix}"
     chosen = {variant: find_rows(options.only, variant, options.short) for variant in variants}
     rows = [row for on_one in chosen.values() for row in on_one]

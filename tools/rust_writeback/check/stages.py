@@ -14,7 +14,7 @@ from .. import arch, paths
 from ..arch import ARM64
 from ..bench import full
 from ..build import arm64, kernel, series
-from ..build.variants import MEASURED, SANITIZERS, Variant, of_arch, sanitizer
+from ..build.variants import MEASURED, SANITIZERS, Variant, of_arch
 from ..errors import Failure, Parser, check_flags
 from ..steps import write_whole
 from ..vm.options import CORES
@@ -170,7 +170,7 @@ def write_junit(results: dict[str, Counts]) -> None:
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = Parser(prog="rust_writeback test", description=__doc__)
-    parser.add_argument("--sanitize", metavar="NAME", help="only guest tests, on the kernel of this sanitizer")
+    parser.add_argument("--sanitize", choices=SANITIZERS, metavar="NAME", help="only guest tests, on the kernel of this sanitizer")
     parser.add_argument("--rt", nargs="?", const="1", metavar="1", help="only guest tests and promises, on PREEMPT_RT")
     parser.add_argument("--part", choices=("check", "host", "guest", "nightly"), help="these stages instead")
     parser.add_argument("--only", metavar="PATTERN", help="of the guest tests, those of this name")
@@ -185,7 +185,7 @@ def main(arguments: list[str]) -> int:
     if variant != MEASURED:
         stages = elsewhere(variant)
     if known.sanitize is not None or known.rt:
-        stages = sanitized(sanitizer("rt" if known.rt else known.sanitize), [known.only] if known.only else [])
+        stages = sanitized(SANITIZERS["rt" if known.rt else known.sanitize], [known.only] if known.only else [])
         print("== only the tests that use this kernel", flush=True)
     total = Counts()
     results: dict[str, Counts] = {}
