@@ -14,16 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from lib import ktap
-from lib.devices import Device, null_timer, nvme
 from lib.dontcache import (
-    MIB, MOUNT, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, for_a_while, forget, fsync_tells, in_child, mounted,
+    MIB, NVME, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, for_a_while, forget, in_child, mounted,
     opened, sanitizer, setting, until, within, write_dontcache, write_pieces,
 )  # fmt: skip
 from lib.memory import memory
-from lib.walk import NULL_BLK, sectors
 
 KERNEL = Path("/sys/kernel/debug")
 
@@ -40,16 +37,11 @@ DEADLINE = 300.0
 
 MOST = 1 << 30
 """More faults than there can be: the kernel counts down from it."""
-BLOCKS = 8
-"""How many blocks of a file fail."""
 EXPECTED = {errno.EIO, errno.ENOMEM, errno.ENOSPC, errno.EROFS, errno.EUCLEAN, errno.ESHUTDOWN}
 """What a writer may be told, a file system that has given up included."""
 
-Sectors = list[tuple[int, int]]
 Injected = AbstractContextManager[Callable[[], int]]
-
-
-# Faults. Each is a context, with a function that tells how many there were.
+"""A fault while the body runs, and how many there were."""
 
 
 @contextlib.contextmanager
@@ -73,7 +65,7 @@ def mark_flushers(failing: str) -> None:
 
 @contextlib.contextmanager
 def failing_allocations(name: str, probability: int, **settings: object) -> Iterator[Callable[[], int]]:
-    """Allocations that may wait, for the writers and the flushers."""
+    """Allocations that may wait, for the writers, who are marked as well, and the flushers."""
     mark_flushers("1")
     try:
         with attribute(name, probability, {"task-filter": "Y", "ignore-gfp-wait": "N", **settings}) as count:
@@ -82,73 +74,35 @@ def failing_allocations(name: str, probability: int, **settings: object) -> Iter
         mark_flushers("0")
 
 
-def failing_slab(_node: str, _bad: Sectors) -> Injected:
+def slab() -> Injected:
     """Objects of all kinds."""
     return failing_allocations("failslab", 5)
 
 
-def failing_pages(_node: str, _bad: Sectors) -> Injected:
+def pages() -> Injected:
     """Pages, those of the page cache included."""
     return failing_allocations("fail_page_alloc", 20, **{"ignore-gfp-highmem": "N", "min-order": 0})
 
 
-def failing_atomic(_node: str, _bad: Sectors) -> Injected:
+def atomic() -> Injected:
     """Objects for those who cannot wait, whoever they are."""
     return attribute("failslab", 10, {"task-filter": "N", "ignore-gfp-wait": "Y"})
 
 
 @contextlib.contextmanager
-def failing_submission(node: str, _bad: Sectors) -> Iterator[Callable[[], int]]:
-    """Requests of the whole device, before it sees them: the file system gives up sooner or later."""
-    switch = Path("/sys/block") / Path(node).name / "make-it-fail"
+def submission() -> Iterator[Callable[[], int]]:
+    """Requests of the whole drive, before it sees them: the file system gives up sooner or later."""
+    switch = Path("/sys/block", Path(NVME).name, "make-it-fail")
     with setting(switch, 1), attribute("fail_make_request", 5, {"task-filter": "N"}) as count:
         yield count
 
 
-@contextlib.contextmanager
-def failing_completion(_node: str, bad: Sectors) -> Iterator[Callable[[], int]]:
-    """Some blocks, where the device completes. That they fail is seen by who syncs."""
-    badblocks = NULL_BLK / "walk" / "badblocks"
-    for first, last in bad:
-        badblocks.write_text(f"+{first}-{last}")
-    try:
-        yield lambda: len(bad)
-    finally:
-        for first, last in bad:
-            badblocks.write_text(f"-{first}-{last}")
-
-
-class Fault(NamedTuple):
-    """What fails and on which device.
-
-    Of allocations, those of marked writers may be what fails. Where it is data alone the file system goes on.
-    """
-
-    inject: Callable[[str, Sectors], Injected]
-    device: Device
-    marked: bool = False
-    requests: bool = True
-    data: bool = False
-
-
-FAULTS = {
-    "failing_slab": Fault(failing_slab, nvme, marked=True, requests=False),
-    "failing_pages": Fault(failing_pages, nvme, marked=True, requests=False),
-    "failing_atomic": Fault(failing_atomic, nvme, requests=False),
-    "failing_submission": Fault(failing_submission, nvme),
-    "failing_completion": Fault(failing_completion, null_timer, data=True),
-}
-
-
-# What is done meanwhile.
-
-
-def writer(fd: int, flags: int, seed: int, marked: bool, errors: mmap.mmap) -> None:
+def writer(fd: int, flags: int, seed: int, errors: mmap.mmap) -> None:
     """Writes anywhere in the file, syncs now and then, and counts the errors."""
     noise = random.Random(seed)
     data, told = noise.randbytes(LONGEST), 0
     with opened("/proc/self/make-it-fail", os.O_WRONLY) as switch:
-        os.write(switch, b"1" if marked else b"0")
+        os.write(switch, b"1")
         for _ in for_a_while(SECONDS):
             offset = noise.randrange(SIZE - LONGEST)
             try:
@@ -168,31 +122,23 @@ WRITERS = (("dontcache", RWF_DONTCACHE), ("buffered", 0), ("both", RWF_DONTCACHE
 
 
 @contextlib.contextmanager
-def prepared(name: str) -> Iterator[int]:
+def prepared(path: Path) -> Iterator[int]:
     """A file that has its blocks on the device, and nothing in the page cache."""
-    with opened(MOUNT / name) as fd:
+    with opened(path) as fd:
         write_pieces(fd, SIZE, MIB, flags=0)
         os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         yield fd
 
 
-def under_load(fault: Fault, node: str, files: dict[str, int]) -> int:
+def under_load(fault: Callable[[], Injected], files: dict[str, int]) -> int:
     """Lets all writers meet the fault; how many faults there were."""
-    bad = [sectors(fd, SIZE // BLOCKS * number) for fd in files.values() for number in range(BLOCKS)]
-    with mmap.mmap(-1, PAGE) as errors, fault.inject(node, bad) as count:
-        work = (partial(writer, files[name], flags, seed, fault.marked, errors) for seed, (name, flags) in enumerate(WRITERS))
-        in_child(*work)
+    with mmap.mmap(-1, PAGE) as errors, fault() as count:
+        in_child(*(partial(writer, files[name], flags, seed, errors) for seed, (name, flags) in enumerate(WRITERS)))
         injected, told = count(), sum(struct.unpack_from(f"={len(WRITERS)}I", errors))
     assert injected > 0, "nothing failed"
-    assert told > 0 or not fault.requests, f"{injected} requests failed, and nobody was told"
+    assert told > 0 or fault is not submission, f"{injected} requests failed, and nobody was told"
     return injected
-
-
-def heard_once(listeners: dict[str, int]) -> None:
-    """Whoever had a file open all the time, and has not synced it, hears once that its data is lost."""
-    told = {name: fsync_tells([fd, fd]) for name, fd in listeners.items()}
-    assert all(names == ["EIO", "none"] for names in told.values()), f"fsync told {told}"
 
 
 def usable(root: Path) -> None:
@@ -206,32 +152,28 @@ def usable(root: Path) -> None:
     os.sync()
 
 
-def one_round(fault: Fault, kind: str) -> int:
+def counts_nothing() -> None:
+    until(lambda: counter() == (0, 0), 10, f"the counter is {counter()}")
+
+
+def one_round(fault: Callable[[], Injected], kind: str) -> int:
     """A file system that is made, meets the fault, and is mounted again; how many faults there were."""
-
-    def counts_nothing() -> None:
-        until(lambda: counter(node) == (0, 0), 10, f"the counter is {counter(node)}")
-
-    with fault.device() as node:
-        with file_system(kind, node) as root:
-            with contextlib.ExitStack() as stack:
-                files = {name: stack.enter_context(prepared(name)) for name in dict(WRITERS)}
-                listeners = {name: stack.enter_context(opened(root / name)) for name in files}
-                injected = under_load(fault, node, files)
-                # Once nothing is under writeback the counter has as many pages as there are.
-                until(lambda: not any(cachestat(fd).writeback for fd in files.values()), 60, "the writeback ends")
-                until(lambda: len(set(counter(node))) == 1, 10, f"the counter is {counter(node)}")
-                if fault.data:
-                    heard_once(listeners)
-            os.sync()
+    with file_system(kind) as root:
+        with contextlib.ExitStack() as stack:
+            files = {name: stack.enter_context(prepared(root / name)) for name in dict(WRITERS)}
+            injected = under_load(fault, files)
+            # Once nothing is under writeback the counter has as many pages as there are.
+            until(lambda: not any(cachestat(fd).writeback for fd in files.values()), 60, "the writeback ends")
+            until(lambda: len(set(counter())) == 1, 10, f"the counter is {counter()}")
+        os.sync()
+    counts_nothing()
+    with mounted(kind) as root:
+        usable(root)
         counts_nothing()
-        with mounted(kind, node) as root:
-            usable(root)
-            counts_nothing()
     return injected
 
 
-def survives(fault: Fault, kind: str) -> None:
+def survives(fault: Callable[[], Injected], kind: str) -> None:
     """Faults at random, again and again: no hang, the counter is right, no memory is lost."""
     faults, left = [], []
     for _ in range(ROUNDS):
@@ -244,7 +186,7 @@ def survives(fault: Fault, kind: str) -> None:
         assert lost < LOST_KIB or sanitizer() == "kasan", f"each round loses {lost} KiB or more ({name})"
 
 
-def bounded_survival(fault: Fault, kind: str) -> None:
+def bounded_survival(fault: Callable[[], Injected], kind: str) -> None:
     """The same, which may hang, on a kernel that has faults; where lost memory cannot be seen it is no success."""
     if not (KERNEL / "failslab").exists():
         raise ktap.Skip("the kernel injects no faults; those of make test SANITIZE=NAME do")
@@ -258,8 +200,8 @@ def bounded_survival(fault: Fault, kind: str) -> None:
 ktap.main(
     "dontcache_faults_injected",
     [
-        (f"{kind}_survives_{name}", partial(bounded_survival, fault, kind))
+        (f"{kind}_survives_failing_{fault.__name__}", partial(bounded_survival, fault, kind))
         for kind in ("xfs", "ext4")
-        for name, fault in FAULTS.items()
+        for fault in (slab, pages, atomic, submission)
     ],
 )
