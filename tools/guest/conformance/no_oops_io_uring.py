@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from lib.dontcache import MIB, MOUNT, NVME, PAGE, RWF_DONTCACHE, file_system, opened, run, trace
-from lib.interfaces import read_by_io_uring
+from lib.interfaces import IORING_OP_READ, by_io_uring
 from lib.row import PATIENCE, SHORT, Verdict, main, tried, waited
 
 FIO = [
@@ -29,7 +29,7 @@ def nowait_reads() -> list[str]:
         for offset in range(0, MIB, PAGE):
             is_cached = bool(offset // PAGE % 2) and len(os.pread(fd, PAGE, offset)) == PAGE
             try:
-                took = read_by_io_uring(fd, found, offset, os.RWF_NOWAIT)
+                took = by_io_uring(fd, found, offset, os.RWF_NOWAIT, IORING_OP_READ)
             except BlockingIOError:
                 waits, took = waits + 1, 0
             right = bytearray(PAGE)
