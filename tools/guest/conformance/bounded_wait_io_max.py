@@ -7,9 +7,9 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cachestat, cgroup, file_system, forked, in_cgroup, numbers_of, opened
+from lib.dontcache import KIB, MIB, PAGE, RWF_DONTCACHE, cachestat, cgroup, file_system, forked, in_cgroup, numbers_of, opened
 from lib.dontcache import write_pieces
-from lib.row import KIB, PATIENCE, Verdict, main, on_each, tried, waited
+from lib.row import PATIENCE, Verdict, main, on_each, tried, waited
 
 LIMIT = 4 * MIB
 """Bytes a second that the writer's cgroup may write."""

@@ -10,8 +10,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, RWF_DONTCACHE, cgroup, events, file_system, in_cgroup, opened, write_pieces
-from lib.row import KIB, Verdict, main, on_each, tried
+from lib.dontcache import KIB, MIB, RWF_DONTCACHE, cgroup, events, file_system, in_cgroup, opened, write_pieces
+from lib.row import Verdict, main, on_each, tried
 
 HIGH, LENGTH, PIECE = 16 * MIB, 64 * MIB, 64 * KIB
 PAIRS = 15

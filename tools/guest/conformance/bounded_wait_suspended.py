@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import DISK_MIB, INNER, mapped, null_timer, suspended
-from lib.dontcache import MIB, NVME, cachestat, file_system, in_child, opened, write_pieces
-from lib.dropping import pages_left
-from lib.libc import syncfs
-from lib.row import BOUND, KIB, PATIENCE, Verdict, main, on_each, tried, waited
+from lib.dontcache import KIB, MIB, NVME, cachestat, file_system, in_child, opened, syncfs, write_pieces
+from lib.row import BOUND, PATIENCE, Verdict, main, on_each, pages_left, tried, waited
 
 SIZE, PIECE = 4 * MIB, 64 * KIB
 TIMES = 10

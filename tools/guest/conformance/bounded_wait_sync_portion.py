@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lib.devices import INNER
-from lib.dontcache import MIB, TRACEFS, cachestat, file_system, flusher_held, numbers_of, opened, trace, write_dontcache
-from lib.knobs import never_many, never_periodic
-from lib.libc import syncfs
-from lib.row import KIB, PATIENCE, SHORT, Verdict, main, tried, waited
+from lib.dontcache import KIB, MIB, TRACEFS, cachestat, file_system, flusher_held, never_many, never_periodic, numbers_of, opened
+from lib.dontcache import syncfs, trace, write_dontcache
+from lib.row import PATIENCE, SHORT, Verdict, main, tried, waited
 from lib.slow import REQUEST, partition, slow_drive
 from lib.walk import SECTOR, sectors
 

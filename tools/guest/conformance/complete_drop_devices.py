@@ -2,7 +2,7 @@
 """Writes, overwrites and unaligned appends, wherever a device completes its requests; bare and with file systems"""
 
 from lib.devices import Device, brd, linear, loop, null_inline, null_softirq, null_timer, nvme, zram
-from lib.dropping import drop_on
+from lib.formats import drop_on
 from lib.row import main
 
 DEVICES: dict[str, Device] = {

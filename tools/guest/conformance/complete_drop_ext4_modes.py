@@ -5,9 +5,8 @@ import itertools
 import mmap
 import os
 
-from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, file_system, opened
-from lib.dropping import pages_left
-from lib.row import KIB, Verdict, main, nothing_left
+from lib.dontcache import KIB, MIB, NVME, PAGE, RWF_DONTCACHE, file_system, opened
+from lib.row import Verdict, main, nothing_left, pages_left
 
 MODES = ("delalloc", "nodelalloc", "data=journal")
 BLOCKS = (4 * KIB, KIB)

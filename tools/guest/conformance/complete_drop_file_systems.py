@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import parts
-from lib.dontcache import MIB, MKFS, NVME, RWF_DONTCACHE, forget, mounted, opened, run, write_dontcache
-from lib.dropping import pages_left
+from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, forget, mounted, opened, run, start_writeback, write_dontcache
 from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
-from lib.libc import start_writeback
-from lib.row import KIB, Verdict, main, of_each
+from lib.row import Verdict, main, of_each, pages_left
 from lib.walk import NullBlock
 
 OVERLAY = Path("/tmp/overlay")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """xfs and ext4 with blocks of 1 to 64 KiB, and with features that change how data gets to its blocks."""
 
+from lib.dontcache import KIB
 from lib.formats import plain, wrong_with_all
-from lib.row import KIB, main, of_each
+from lib.row import main, of_each
 
 FORMATS = {
     **{f"xfs {size}k": plain("xfs", "-b", f"size={size}k") for size in (1, 2, 4, 8, 16, 64)},

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import Device, brd, null_inline, null_softirq, nvme, target
-from lib.dontcache import MIB, RWF_DONTCACHE, beside, cached_pages, file_system, for_a_while, opened, setting, write_pieces
-from lib.row import BOUND, KIB, Verdict, main, nothing_left, tried
+from lib.dontcache import KIB, MIB, RWF_DONTCACHE, beside, cached_pages, file_system, for_a_while, opened, setting, write_pieces
+from lib.row import BOUND, Verdict, main, nothing_left, tried
 
 CPU = Path("/sys/devices/system/cpu/isolated")
 DEVICES: dict[str, Device] = {"brd": brd, "null_blk": null_inline, "null_blk in softirq": null_softirq, "nvme": nvme}

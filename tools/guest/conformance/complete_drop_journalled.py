@@ -4,9 +4,8 @@
 import os
 
 from lib.devices import null_softirq
-from lib.dontcache import MIB, RWF_DONTCACHE, file_system, forget, opened
-from lib.dropping import pages_left
-from lib.row import KIB, Verdict, main, nothing_left
+from lib.dontcache import KIB, MIB, RWF_DONTCACHE, file_system, forget, opened
+from lib.row import Verdict, main, nothing_left, pages_left
 
 LENGTH = 16 * MIB
 PIECE = 64 * KIB

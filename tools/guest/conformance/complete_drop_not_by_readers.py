@@ -3,8 +3,8 @@
 
 import os
 
-from lib.dontcache import MIB, PAGE, RWF_DONTCACHE, cached_pages, file_system, opened, pattern
-from lib.row import KIB, Verdict, main, on_each, tried
+from lib.dontcache import KIB, MIB, PAGE, RWF_DONTCACHE, cached_pages, file_system, opened, pattern
+from lib.row import Verdict, main, on_each, tried
 
 AHEAD = 64 * KIB
 

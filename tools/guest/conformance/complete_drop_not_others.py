@@ -6,8 +6,7 @@ import os
 import time
 
 from lib.dontcache import PAGE, cached_pages, file_system, flusher_held, opened
-from lib.exactness import PIECE, dirty
-from lib.row import Verdict, main, on_each, tried, waited
+from lib.row import PIECE, Verdict, dirty, main, on_each, tried, waited
 
 PAGES = PIECE // PAGE
 OTHERS = ("read", "mapped", "written", "spliced")

@@ -2,7 +2,7 @@
 """dm-crypt with and without workqueues, dm-thin, dm-snapshot, raid1, raid5 and loop, bare and with file systems"""
 
 from lib.devices import STACKS, loop
-from lib.dropping import drop_on
+from lib.formats import drop_on
 from lib.row import main
 
 main(lambda: drop_on(STACKS | {"loop": loop}), breaks_c=True, stacks=True)

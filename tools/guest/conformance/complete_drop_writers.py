@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from lib.devices import nvme, target
-from lib.dontcache import MIB, PAGE, for_a_while, in_child, write_dontcache
-from lib.dropping import PATIENCE, pages_left
-from lib.row import KIB, SHORT, Verdict, main, nothing_left
+from lib.dontcache import KIB, MIB, PAGE, for_a_while, in_child, write_dontcache
+from lib.row import SHORT, Verdict, main, nothing_left, pages_left
 
 SECONDS = 3 if SHORT else 20
 SIZE = MIB
@@ -37,7 +36,7 @@ def writers() -> Verdict:
                 os.ftruncate(fd, SIZE)
             in_child(*(partial(repeat, fd, nr, action) for nr, action in enumerate((write, write, write, os.fdatasync))))
             os.fsync(fd)
-            left[kind] = pages_left(fd, SIZE, PATIENCE)
+            left[kind] = pages_left(fd, SIZE, 2)
     return nothing_left(left)
 
 

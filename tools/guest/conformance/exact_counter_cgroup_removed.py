@@ -5,9 +5,8 @@ import os
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import NVME, cgroup, counter, file_system, held, in_cgroup, mounted, opened, until, write_dontcache
-from lib.exactness import told
-from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, tried
+from lib.dontcache import KIB, NVME, cgroup, counter, file_system, held, in_cgroup, mounted, opened, until, write_dontcache
+from lib.row import NOTHING, SHORT, Verdict, main, on_each, told, tried
 
 INODES = 3000
 UNMOUNTS = 20 if SHORT else 200

@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, counter, write_dontcache
-from lib.exactness import PIECE, SIZE, exact_after
-from lib.row import main, tried
+from lib.row import PIECE, SIZE, exact_after, main, tried
 
 
 def claim(fd: int, path: Path) -> None:

@@ -5,10 +5,8 @@ import os
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, file_system, for_a_while, forked, opened, write_pieces
-from lib.dropping import pages_left
-from lib.exactness import told
-from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, synced_counter, tried
+from lib.dontcache import KIB, MIB, file_system, for_a_while, forked, opened, write_pieces
+from lib.row import NOTHING, SHORT, Verdict, main, on_each, pages_left, synced_counter, told, tried
 
 CPUS = sorted(Path("/sys/devices/system/cpu").glob("cpu[1-9]*/online"))
 SECONDS = 5 if SHORT else 60

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from lib.devices import DISK_MIB, loop, nvme
 from lib.dontcache import MIB, PAGE, counter, held, opened, run, write_dontcache
-from lib.exactness import exact, told
-from lib.row import NOTHING, Verdict, main, synced_counter, tried
+from lib.row import NOTHING, Verdict, exact, main, synced_counter, told, tried
 
 LENGTH = 4 * MIB
 START = DISK_MIB * MIB // 2

@@ -2,8 +2,7 @@
 """An inode moves to the wb of another cgroup while its pages are dirty."""
 
 from lib.domain import moved_while_dirty
-from lib.exactness import exact, told
-from lib.row import NOTHING, Verdict, held_counter, main, on_each, synced_counter, tried
+from lib.row import NOTHING, Verdict, exact, held_counter, main, on_each, synced_counter, told, tried
 
 
 def domain(kind: str) -> Verdict:

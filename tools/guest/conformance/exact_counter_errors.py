@@ -6,8 +6,7 @@ from functools import partial
 
 from lib.devices import BAD, INLINE, TIMER, null_block, target
 from lib.dontcache import MIB, flusher_held, forget, fsync_tells, opened, pattern, sync, write_dontcache
-from lib.exactness import exact, told
-from lib.row import NOTHING, Verdict, held_counter, main, on_each, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, exact, held_counter, main, on_each, quiet_counter, synced_counter, told, tried
 from lib.walk import sectors
 
 PLACES = {"inside submission:": INLINE, "in an interrupt:": TIMER}

@@ -7,8 +7,7 @@ from pathlib import Path
 from lib.devices import CPU1
 from lib.domain import spin_beside
 from lib.dontcache import opened
-from lib.exactness import dirty, exact_after
-from lib.row import main
+from lib.row import dirty, exact_after, main
 
 
 def on_cpu1(path: Path) -> None:

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from lib.dontcache import MIB, counter, opened
-from lib.exactness import exact_after
-from lib.row import main, tried
+from lib.row import exact_after, main, tried
 
 
 def invalidate(fd: int, path: Path) -> None:

@@ -8,8 +8,7 @@ import random
 from pathlib import Path
 
 from lib.dontcache import PAGE, beside, cached_pages, file_system, for_a_while, opened, write_pieces
-from lib.exactness import told
-from lib.row import NOTHING, SHORT, Verdict, main, on_each, synced_counter
+from lib.row import NOTHING, SHORT, Verdict, main, on_each, synced_counter, told
 
 SECONDS = 3 if SHORT else 10
 PAGES = 64

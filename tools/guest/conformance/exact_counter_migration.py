@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, core, file_system, held, migrated, opened, write_dontcache
-from lib.dropping import pages_left
-from lib.exactness import exact, told
-from lib.row import NOTHING, Verdict, main, on_each, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, exact, main, on_each, pages_left, quiet_counter, synced_counter, told, tried
 
 SIZE = 16 * MIB
 LARGE = 16 * PAGE

@@ -5,8 +5,7 @@ import mmap
 from pathlib import Path
 
 from lib.dontcache import PAGE
-from lib.exactness import PIECE, SIZE, exact_after
-from lib.row import main
+from lib.row import PIECE, SIZE, exact_after, main
 
 
 def store(fd: int, path: Path) -> None:

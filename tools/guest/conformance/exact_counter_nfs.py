@@ -5,11 +5,9 @@ import errno
 import os
 
 from lib.devices import BAD, TIMER, null_block
-from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, sync
-from lib.exactness import exact, told
-from lib.libc import start_writeback
+from lib.dontcache import MIB, PAGE, cached_pages, file_system, opened, pattern, start_writeback, sync
 from lib.nfs import serve_by, served
-from lib.row import NOTHING, Verdict, main, on_each, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, exact, main, on_each, quiet_counter, synced_counter, told, tried
 from lib.walk import sectors
 
 

@@ -3,10 +3,8 @@
 
 from pathlib import Path
 
-from lib.dontcache import MIB, counter
-from lib.exactness import exact_after
-from lib.libc import punch_hole
-from lib.row import main, tried
+from lib.dontcache import MIB, counter, punch_hole
+from lib.row import exact_after, main, tried
 
 
 def punch(fd: int, path: Path) -> None:

@@ -10,10 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, beside, counter, file_system, for_a_while, opened, write_dontcache
-from lib.exactness import told
-from lib.libc import start_writeback
-from lib.row import KIB, NOTHING, SHORT, Verdict, main, on_each, synced_counter, tried
+from lib.dontcache import KIB, MIB, PAGE, beside, counter, file_system, for_a_while, opened, start_writeback, write_dontcache
+from lib.row import NOTHING, SHORT, Verdict, main, on_each, synced_counter, told, tried
 
 SECONDS = 3 if SHORT else 10
 SIZE = MIB

@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 from lib.dontcache import MIB, cachestat, write_dontcache
-from lib.exactness import PIECE, exact_after
-from lib.row import SHORT, main, tried
+from lib.row import PIECE, SHORT, exact_after, main, tried
 
 ROUNDS = 10 if SHORT else 100
 

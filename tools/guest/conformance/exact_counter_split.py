@@ -4,8 +4,7 @@
 import os
 
 from lib.dontcache import PAGE, file_system, flusher_held, held, opened
-from lib.exactness import PIECE, SIZE, dirty, exact, told
-from lib.row import NOTHING, Verdict, held_counter, main, synced_counter, tried
+from lib.row import NOTHING, PIECE, SIZE, Verdict, dirty, exact, held_counter, main, synced_counter, told, tried
 from lib.walk import folio_pages
 
 PIECES = SIZE // PIECE

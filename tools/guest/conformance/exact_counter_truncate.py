@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 from lib.dontcache import counter, opened
-from lib.exactness import PIECE, SIZE, dirty, exact_after
-from lib.row import main, tried
+from lib.row import PIECE, SIZE, dirty, exact_after, main, tried
 
 
 def truncate(fd: int, path: Path) -> None:

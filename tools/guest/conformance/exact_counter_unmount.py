@@ -2,8 +2,7 @@
 """A file system is unmounted with dirty pages, and files with dirty pages are deleted."""
 
 from lib.dontcache import NVME, core, file_system, flusher_held, held, opened
-from lib.exactness import dirty, exact, told
-from lib.row import NOTHING, Verdict, held_counter, main, on_each, quiet_counter, synced_counter, tried
+from lib.row import NOTHING, Verdict, dirty, exact, held_counter, main, on_each, quiet_counter, synced_counter, told, tried
 
 
 def unmount(kind: str) -> Verdict:

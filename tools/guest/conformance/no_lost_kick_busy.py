@@ -7,8 +7,8 @@ The page has another file beside it, whose ordinary pages are more than the kick
 import os
 import time
 
-from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, left_of, opened, run, until, write_dontcache, write_pieces
-from lib.knobs import knobs, never_many, never_periodic
+from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, knobs, left_of, never_many, never_periodic, opened, run
+from lib.dontcache import until, write_dontcache, write_pieces
 from lib.row import PATIENCE, Verdict, main, tried, waited
 from lib.slow import SPEED, slow_drive
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """An inode moves to the wb of another cgroup between the kick and the round, without periodic writeback."""
 
-from lib.dontcache import cachestat
 from lib.domain import KEPT_DIRTY, moved_while_dirty
-from lib.knobs import never_periodic
+from lib.dontcache import cachestat, never_periodic
 from lib.row import BOUND, Verdict, main, on_each, told_wait, waited
 
 

@@ -8,8 +8,7 @@ kernel runs the flusher for the first dirty inode at once, which finds what a wr
 from functools import partial
 from statistics import quantiles
 
-from lib.dontcache import PAGE, cachestat, file_system, opened, write_dontcache
-from lib.knobs import knobs, never_many
+from lib.dontcache import PAGE, cachestat, file_system, knobs, never_many, opened, write_dontcache
 from lib.row import BOUND, SHORT, Verdict, main, on_each, told_wait, tried, waited
 
 WRITES = 20 if SHORT else 200

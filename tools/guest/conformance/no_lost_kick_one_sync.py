@@ -8,9 +8,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, beside, cachestat, counter, file_system, left_of, opened, run, write_dontcache
-from lib.knobs import never_many, never_periodic
-from lib.libc import syncfs
+from lib.dontcache import MIB, PAGE, beside, cachestat, counter, file_system, left_of, never_many, never_periodic, opened, run
+from lib.dontcache import syncfs, write_dontcache
 from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
 from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 

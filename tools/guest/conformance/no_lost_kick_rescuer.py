@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import loop
-from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, numbers_of, opened, setting, trace, write_dontcache
-from lib.knobs import never_many, never_periodic
-from lib.libc import start_writeback
+from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, never_many, never_periodic, numbers_of, opened, setting
+from lib.dontcache import start_writeback, trace, write_dontcache
 from lib.row import BOUND, Verdict, main, on_each, told_wait, tried, waited
 from lib.walk import SECTOR, NullBlock
 

@@ -5,9 +5,7 @@ import functools
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, left_of, opened, write_dontcache
-from lib.knobs import never_many, never_periodic
-from lib.libc import syncfs
+from lib.dontcache import MIB, PAGE, cachestat, file_system, left_of, never_many, never_periodic, opened, syncfs, write_dontcache
 from lib.row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried, waited
 from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 

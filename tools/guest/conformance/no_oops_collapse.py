@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 from lib.dontcache import MIB, counter, file_system, forget, held, left_of, opened, pattern, write_dontcache
-from lib.dropping import PATIENCE, pages_left
-from lib.row import NOTHING, Verdict, main, on_each, synced_counter, tried
+from lib.row import NOTHING, Verdict, main, on_each, pages_left, synced_counter, tried
 
 HUGE = 2 * MIB
 MADV_COLLAPSE = 25
@@ -33,7 +32,7 @@ def collapse(kind: str) -> Verdict:
         forget(fd)
         write_dontcache(fd, 0, pattern(HUGE, HUGE))
         os.fsync(fd)
-        left = pages_left(fd, HUGE, PATIENCE)
+        left = pages_left(fd, HUGE, 2)
         end = synced_counter()
     kept = same and not left and counted[0] == counted[1] and end == NOTHING
     return Verdict(kept, f"{mapped} KiB mapped, {synced} pages stay mapped, {left} of the next write")

@@ -10,11 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import DISK_MIB, mapped, suspended
-from lib.dontcache import (
-    MIB, NVME, PAGE, cachestat, file_system, forget, forked, held, opened, pattern, sync, trace, until, write_dontcache,
-)  # fmt: skip
-from lib.libc import start_writeback
-from lib.row import KIB, NOTHING, PATIENCE, Verdict, main, of_each, quiet_counter, tried, waited
+from lib.dontcache import KIB, MIB, NVME, PAGE, cachestat, file_system, forget, forked, held, opened, pattern, start_writeback
+from lib.dontcache import sync, trace, until, write_dontcache
+from lib.row import NOTHING, PATIENCE, Verdict, main, of_each, quiet_counter, tried, waited
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
 ADDED = "filemap/mm_filemap_add_to_page_cache"

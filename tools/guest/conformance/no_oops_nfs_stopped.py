@@ -9,9 +9,9 @@ import signal
 import time
 from pathlib import Path
 
-from lib.dontcache import MIB, file_system, forked, opened, pattern, remount
+from lib.dontcache import KIB, MIB, file_system, forked, opened, pattern, remount
 from lib.nfs import serve_by, served, stopped
-from lib.row import KIB, NOTHING, Verdict, main, on_each, synced_counter, tried
+from lib.row import NOTHING, Verdict, main, on_each, synced_counter, tried
 
 PIECE = 64 * KIB
 SECONDS = 2.0

@@ -3,8 +3,8 @@
 
 import os
 
-from lib.dontcache import MIB, file_system, opened, pattern, write_dontcache
-from lib.row import KIB, Verdict, main, on_each, tried
+from lib.dontcache import KIB, MIB, file_system, opened, pattern, write_dontcache
+from lib.row import Verdict, main, on_each, tried
 
 PIPE = 64 * KIB
 

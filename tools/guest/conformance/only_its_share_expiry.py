@@ -4,8 +4,7 @@
 import os
 import time
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache
-from lib.knobs import knobs, never_many
+from lib.dontcache import MIB, PAGE, cachestat, file_system, knobs, never_many, opened, write_dontcache
 from lib.row import SHORT, Verdict, main, on_each, tried
 
 EXPIRE = 3 if SHORT else 10

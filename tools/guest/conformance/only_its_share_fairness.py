@@ -4,9 +4,8 @@
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, RWF_DONTCACHE, beside, file_system, for_a_while, opened
-from lib.knobs import knobs
-from lib.row import KIB, SHORT, Verdict, main, tried
+from lib.dontcache import KIB, MIB, RWF_DONTCACHE, beside, file_system, for_a_while, knobs, opened
+from lib.row import SHORT, Verdict, main, tried
 from lib.slow import SPEED, slow_drive
 
 SECONDS = 4 if SHORT else 20

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, beside, cgroup, file_system, in_cgroup, left_of, opened, trace, write_pieces
-from lib.knobs import never_many, never_periodic
+from lib.dontcache import MIB, beside, cgroup, file_system, in_cgroup, left_of, never_many, never_periodic, opened, trace
+from lib.dontcache import write_pieces
 from lib.row import PATIENCE, Verdict, main, tried, waited
 
 DELAY = 0.2

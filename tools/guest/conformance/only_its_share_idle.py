@@ -4,8 +4,7 @@
 import os
 import time
 
-from lib.dontcache import MIB, PAGE, counter, file_system, opened, trace, until, write_dontcache
-from lib.knobs import never_periodic
+from lib.dontcache import MIB, PAGE, counter, file_system, never_periodic, opened, trace, until, write_dontcache
 from lib.row import SHORT, Verdict, main, on_each, tried
 
 SECONDS = 3 if SHORT else 20

@@ -6,8 +6,7 @@ That file was written with DONTCACHE as well, but nothing of that is dirty any m
 
 import os
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, opened, write_dontcache, write_pieces
-from lib.knobs import never_many, never_periodic
+from lib.dontcache import MIB, PAGE, cachestat, file_system, never_many, never_periodic, opened, write_dontcache, write_pieces
 from lib.row import Verdict, main, on_each, tried, waited
 
 MUCH = 64 * MIB

@@ -4,9 +4,8 @@
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, counter, file_system, left_of, opened, write_dontcache
-from lib.knobs import knobs
-from lib.row import KIB, PATIENCE, Verdict, main, tried, waited
+from lib.dontcache import KIB, MIB, PAGE, counter, file_system, knobs, left_of, opened, write_dontcache
+from lib.row import PATIENCE, Verdict, main, tried, waited
 from lib.slow import ENOUGH, meanwhile, slow_drive
 
 PIECE = 256 * KIB

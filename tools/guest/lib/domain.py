@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lib.dontcache import MIB, cachestat, cgroup, file_system, flusher_held, forked, in_cgroup, opened, trace, write_dontcache
-from lib.libc import start_writeback
-from lib.row import KIB, tried
+from lib.dontcache import KIB, MIB, cachestat, cgroup, file_system, flusher_held, forked, in_cgroup, opened, start_writeback
+from lib.dontcache import trace, write_dontcache
+from lib.row import tried
 
 KEPT_DIRTY = 256 * KIB
 """The start of the file, which nobody but the flusher writes."""

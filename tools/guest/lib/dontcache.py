@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from lib.libc import call
-
 RWF_DONTCACHE = 0x80
 PAGE = mmap.PAGESIZE
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 
 NVME = os.environ["NVME"]
 MOUNT = Path("/tmp/mnt")
 DEBUGFS = Path("/sys/kernel/debug/rust_writeback")
 HOLD = DEBUGFS / "hold"
-PERIODIC = Path("/proc/sys/vm/dirty_writeback_centisecs")
+VM = Path("/proc/sys/vm")
 TRACEFS = Path("/sys/kernel/tracing")
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -34,6 +32,34 @@ MKFS = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
     "btrfs": ["mkfs.btrfs", "-q", "-f"],
 }
+
+SYNC_FILE_RANGE_WRITE, SYNC_FILE_RANGE_WAIT_AFTER = 2, 4
+FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(function: str, *arguments: object) -> int:
+    """Calls a function of the C library, whose numbers may have 64 bits; an OSError if it fails."""
+    wide = (ctypes.c_long(each) if isinstance(each, int) else each for each in arguments)
+    result: int = _libc[function](*wide)
+    if result == -1:
+        raise OSError(ctypes.get_errno(), function)
+    return result
+
+
+def start_writeback(fd: int, offset: int, length: int, wait: bool = False) -> None:
+    """Starts the writeback of a range, and may wait for its end. The flusher has no part in it."""
+    call("sync_file_range", fd, offset, length, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER * wait)
+
+
+def punch_hole(fd: int, offset: int, length: int) -> None:
+    """Makes a hole, which does not change the size. It does not let the flusher run as a program would."""
+    call("fallocate", fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, length)
+
+
+def syncfs(fd: int) -> None:
+    """Writes all that is dirty of the file's file system."""
+    call("syncfs", fd)
 
 
 def run(*command: object) -> str:
@@ -255,9 +281,29 @@ def setting(file: Path, value: object, instead_of: Path | None = None) -> Iterat
 
 
 @contextlib.contextmanager
+def knobs(**values: int) -> Iterator[None]:
+    """Sets these below /proc/sys/vm."""
+    with contextlib.ExitStack() as stack:
+        for name, value in values.items():
+            # A limit is in percent before and afterwards. The file of bytes says 0 then, and takes no 0.
+            stack.enter_context(setting(VM / name, value, VM / name.replace("_bytes", "_ratio")))
+        yield
+
+
+def never_periodic() -> contextlib.AbstractContextManager[None]:
+    """Nothing is written because it is old."""
+    return knobs(dirty_writeback_centisecs=0)
+
+
+def never_many() -> contextlib.AbstractContextManager[None]:
+    """Nothing is written because there is much of it: the limits are above all that a row writes."""
+    return knobs(dirty_bytes=1536 * MIB, dirty_background_bytes=1024 * MIB)
+
+
+@contextlib.contextmanager
 def held() -> Iterator[None]:
     """No writer asks for a round while the body runs, and there is no periodic writeback: pages stay dirty."""
-    with setting(PERIODIC, 0), setting(HOLD, 1):
+    with never_periodic(), setting(HOLD, 1):
         yield
 
 

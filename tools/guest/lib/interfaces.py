@@ -8,8 +8,7 @@ import os
 import struct
 from collections.abc import Callable
 
-from lib.dontcache import PAGE, RWF_DONTCACHE
-from lib.libc import call
+from lib.dontcache import PAGE, RWF_DONTCACHE, call
 from lib.walk import address_of
 
 Write = Callable[[int, mmap.mmap, int, int], int]

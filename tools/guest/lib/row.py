@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Helpers for the rows of the conformance table: how a row ends, and how it reads the counter.
+"""Helpers for the rows of the conformance table: how a row ends, and how it reads the counter and the page cache.
 
 A row that cannot be run, or that has not tried what it is for, raises. Only a row that has tried it reports
 whether the promise was kept.
@@ -11,11 +11,11 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from lib.dontcache import NVME, core, counter
+from lib.dontcache import KIB, MIB, NVME, cached_pages, core, counter, file_system, flusher_held, held, opened, write_pieces
 
-KIB = 1 << 10
 SHORT = os.environ.get("CONFORMANCE") == "short"
 """As a part of all tests: little time for what is a matter of luck."""
 
@@ -146,3 +146,54 @@ def waited(condition: Callable[[], bool], seconds: float) -> float | None:
 def told_wait(took: float | None) -> str:
     """How long a kick took to be served, in words."""
     return f"not written in {BOUND} s" if took is None else f"written after {took * 1000:.0f} ms"
+
+
+def pages_left(fd: int, length: int, seconds: float) -> int:
+    """The cached pages, once there is none or the time is over."""
+    waited(lambda: not cached_pages(fd, length), seconds)
+    return cached_pages(fd, length)
+
+
+# For the rows of the exact counter: DONTCACHE writes, and events that change their dirty pages.
+
+SIZE = 4 * MIB
+PIECE = 256 * KIB
+"""The length of each write, which makes large folios."""
+
+
+def dirty(fd: int, size: int = SIZE) -> None:
+    """Writes with DONTCACHE."""
+    write_pieces(fd, size, PIECE)
+
+
+def told(reading: tuple[int, int]) -> str:
+    """One reading of the counter in words."""
+    return f"{reading[0]} of {reading[1]}"
+
+
+def exact(reading: tuple[int, int]) -> bool:
+    """Does the counter say what is there?"""
+    return reading[0] == reading[1]
+
+
+def exact_after(what: str, subject: Callable[[int, Path], None]) -> Verdict:
+    """The counter once the subject has happened to a file whose pages are dirty, and after a sync.
+
+    The flusher is held back meanwhile, and nobody kicks it, for the subject may sleep: so the pages are
+    dirty when it happens, some are afterwards, and the counter is read at a quiet moment.
+    """
+
+    def on(kind: str) -> Verdict:
+        with file_system(kind) as root, opened(root / "file") as fd:
+            with held(), flusher_held():
+                dirty(fd)
+                before = held_counter()
+                subject(fd, root / "file")
+                after = held_counter()
+            end = synced_counter()
+        kept = exact(before) and exact(after) and end == NOTHING
+        # The C core cannot be kept from writing while the subject sleeps.
+        tried(not kept or (before[1] and (after[1] or core() == "c")), f"dirty pages: {told(before)}, {what} {told(after)}")
+        return Verdict(kept, f"{told(before)}, {what} {told(after)}, synced {told(end)}")
+
+    return on_each(on)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lib.devices import TIMER
-from lib.dontcache import MIB, beside, opened, setting
-from lib.row import KIB
+from lib.dontcache import KIB, MIB, beside, opened, setting
 from lib.walk import SECTOR, NullBlock
 
 SPEED = 32 * MIB

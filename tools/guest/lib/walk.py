@@ -22,10 +22,8 @@ from pathlib import Path
 from typing import Self
 
 from lib import ktap
-from lib.dontcache import MIB, MOUNT, NVME, PAGE, cached_pages, run
-from lib.libc import call, punch_hole
+from lib.dontcache import KIB, MIB, MOUNT, NVME, PAGE, cached_pages, call, punch_hole, run
 
-KIB = 1 << 10
 SECTOR = 512
 SEED = 73
 NOISE = random.Random(SEED).randbytes(2 * MIB)

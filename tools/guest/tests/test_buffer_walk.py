@@ -4,8 +4,8 @@
 
 import os
 
-from lib.dontcache import MIB, PAGE
-from lib.walk import KIB, Model, Store, main, on_drives, on_ext4
+from lib.dontcache import KIB, MIB, PAGE
+from lib.walk import Model, Store, main, on_drives, on_ext4
 
 SIZE = 4 * MIB
 

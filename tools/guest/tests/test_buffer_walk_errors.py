@@ -6,8 +6,8 @@ import errno
 import mmap
 import os
 
-from lib.dontcache import MIB, MOUNT, NVME, PAGE, opened
-from lib.walk import KIB, OPTIONS, Model, Store, fill_stale, main, on_drives, on_ext4
+from lib.dontcache import KIB, MIB, MOUNT, NVME, PAGE, opened
+from lib.walk import OPTIONS, Model, Store, fill_stale, main, on_drives, on_ext4
 
 SIZE = 4 * MIB
 SMALL_MIB = 24

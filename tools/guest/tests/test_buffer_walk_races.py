@@ -8,8 +8,8 @@ import os
 import random
 from pathlib import Path
 
-from lib.dontcache import MIB, MOUNT, PAGE, beside
-from lib.walk import KIB, SECTOR, SEED, Model, Store, folio_frames, main, on_drives, on_ext4
+from lib.dontcache import KIB, MIB, MOUNT, PAGE, beside
+from lib.walk import SECTOR, SEED, Model, Store, folio_frames, main, on_drives, on_ext4
 
 STRIPE = 700
 """Stripes lie across blocks and folios; one process has the even ones, another the odd ones."""

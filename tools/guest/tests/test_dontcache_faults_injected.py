@@ -16,10 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from lib import ktap
-from lib.dontcache import (
-    MIB, NVME, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, for_a_while, forget, in_child, mounted,
-    opened, sanitizer, setting, until, within, write_dontcache, write_pieces,
-)  # fmt: skip
+from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, for_a_while, forget, in_child
+from lib.dontcache import mounted, opened, sanitizer, setting, until, within, write_dontcache, write_pieces
 from lib.memory import memory
 
 KERNEL = Path("/sys/kernel/debug")

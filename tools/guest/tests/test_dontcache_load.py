@@ -14,10 +14,8 @@ from pathlib import Path
 
 from lib import ktap
 from lib.devices import CPU1, INNER, null_timer
-from lib.dontcache import (
-    MIB, MKFS, MOUNT, RWF_DONTCACHE, cgroup, core, counter, events, file_system, held, migrated, mounted, opened, run, until,
-    write_dontcache,
-)  # fmt: skip
+from lib.dontcache import MIB, MKFS, MOUNT, RWF_DONTCACHE, cgroup, core, counter, events, file_system, held, migrated, mounted
+from lib.dontcache import opened, run, until, write_dontcache
 from lib.memory import memory
 from lib.row import NOTHING, quiet_counter, synced_counter
 from lib.slow import ENOUGH, meanwhile

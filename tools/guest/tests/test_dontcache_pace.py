@@ -15,10 +15,9 @@ from pathlib import Path
 from lib import ktap
 from lib.devices import CPU1, TIMER, null_block, null_timer
 from lib.dontcache import (
-    MIB, PAGE, cached_pages, cgroup, core, counter, file_system, flusher_held, forget, held, in_cgroup, in_child,
-    left_of, numbers_of, opened, trace, until, within, write_dontcache, write_pieces,
+    MIB, PAGE, cached_pages, cgroup, core, counter, file_system, flusher_held, forget, held, in_cgroup, in_child, left_of,
+    never_periodic, numbers_of, opened, trace, until, within, write_dontcache, write_pieces,
 )  # fmt: skip
-from lib.knobs import never_periodic
 
 DELAY = 0.2
 """Seconds that a page may wait."""

@@ -10,7 +10,7 @@ import os
 
 from lib import ktap
 from lib.dontcache import MIB, PAGE, cached_pages, core, file_system, opened, pattern, remount, write_dontcache, write_pieces
-from lib.dropping import pages_left
+from lib.row import pages_left
 
 
 def every_byte(kind: str) -> None:
