@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Few pages wait for more, and enough pages begin a round: in one file, in several files, and in cgroups."""
+"""Few pages wait for more, and enough pages begin a round: in one file, in several files, in cgroups, in one of little memory"""
 
 import contextlib
 import multiprocessing
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lib.dontcache import MIB, beside, cgroup, file_system, in_cgroup, left_of, never_many, never_periodic, opened, trace
+from lib.dontcache import MIB, PAGE, beside, cgroup, file_system, in_cgroup, left_of, never_many, never_periodic, opened, trace
 from lib.dontcache import write_pieces
 from lib.row import PATIENCE, Verdict, main, tried, waited
 
@@ -18,15 +18,19 @@ PIECE = 64 << 10
 ATTEMPTS = 5
 """How often the pages are written, until it takes less than the delay to do so and to look for a round."""
 
+LITTLE = str(24 * MIB)
+"""Half of it is where background writeback begins, and a quarter of that is enough."""
 CASES = (
-    ("10 MiB of a file", 1, 10 * MIB, False, False),
-    ("20 MiB of a file", 1, 20 * MIB, False, True),
-    ("10 MiB of 4 files", 4, 10 * MIB, False, False),
-    ("20 MiB of 4 files", 4, 20 * MIB, False, True),
-    ("18 MiB of 2 cgroups", 2, 18 * MIB, True, False),
-    ("40 MiB of 2 cgroups", 2, 40 * MIB, True, True),
+    ("10 MiB of a file", 1, 10 * MIB, "", False),
+    ("20 MiB of a file", 1, 20 * MIB, "", True),
+    ("10 MiB of 4 files", 4, 10 * MIB, "", False),
+    ("20 MiB of 4 files", 4, 20 * MIB, "", True),
+    ("18 MiB of 2 cgroups", 2, 18 * MIB, "max", False),
+    ("40 MiB of 2 cgroups", 2, 40 * MIB, "max", True),
+    ("8 MiB of a cgroup of 24 MiB", 1, 8 * MIB, LITTLE, True),
 )
-"""How many files, how much, whether each is of a cgroup and so of a wb of its own, and whether that is enough."""
+"""How many files, how much, the memory of the cgroups if each file has one and so a wb of its own, and whether that is
+enough."""
 
 
 def write_all(files: Sequence[int], size: int, groups: Sequence[Path]) -> float:
@@ -51,12 +55,18 @@ def write_all(files: Sequence[int], size: int, groups: Sequence[Path]) -> float:
     return begin
 
 
-def has_begun(root: Path, number: int, size: int, grouped: bool) -> tuple[bool, float]:
+def has_begun(root: Path, number: int, size: int, limit: str) -> tuple[bool, float]:
     """Whether a round began after so many files were written to, so much together, and how long that took to learn."""
     with contextlib.ExitStack() as stack:
         paths = [root / str(each) for each in range(number)]
-        groups = [stack.enter_context(cgroup(f"of-{path.name}")) for path in paths if grouped]
+        groups = [stack.enter_context(cgroup(f"of-{path.name}")) for path in paths if limit]
         files = [stack.enter_context(opened(path)) for path in paths]
+        for group in groups:
+            (group / "memory.max").write_text(limit)
+        if limit == LITTLE:
+            # A wb knows its background limit from its first round on.
+            in_cgroup(groups[0], partial(write_pieces, files[0], PAGE, PAGE))
+            tried(waited(lambda: not left_of(files[0]), PATIENCE), "a first round")
         with trace("writeback/writeback_start") as lines:
             begin = write_all(files, size // number, groups)
             begun, took = any("reason=dontcache" in line for line in lines()), time.monotonic() - begin
@@ -67,10 +77,10 @@ def has_begun(root: Path, number: int, size: int, grouped: bool) -> tuple[bool, 
 def gathered() -> Verdict:
     figures = []
     with never_periodic(), never_many():
-        for what, number, size, grouped, enough in CASES:
+        for what, number, size, limit, enough in CASES:
             for _ in range(ATTEMPTS):
                 with file_system("xfs") as root:
-                    begun, took = has_begun(root, number, size, grouped)
+                    begun, took = has_begun(root, number, size, limit)
                 if took < DELAY:
                     break
             # A round that begins later may be for a page that has waited for long enough.

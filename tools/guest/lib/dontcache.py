@@ -7,8 +7,6 @@ import errno
 import mmap
 import os
 import re
-import select
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -391,21 +389,3 @@ def in_cgroup(path: Path, function: Callable[[], object]) -> None:
         function()
 
     in_child(member)
-
-
-def within(seconds: float, function: Callable[[], None]) -> None:
-    """Runs the function in a child process, which is left behind if it hangs."""
-
-    def leader() -> None:
-        os.setpgid(0, 0)
-        function()
-
-    child = forked(leader)
-    end = os.pidfd_open(child)
-    ended, _, _ = select.select([end], [], [], seconds)
-    os.close(end)
-    if not ended:
-        os.killpg(child, signal.SIGKILL)
-        raise AssertionError(f"stuck: not done after {seconds} s")
-    _, status = os.waitpid(child, 0)
-    assert status == 0, "failed, as told above"

@@ -3,25 +3,20 @@
 """When the flusher writes for DONTCACHE writers, and how much at a time; what waits is neither forgotten nor written twice."""
 
 import fcntl
-import functools
 import itertools
 import os
 import re
 import struct
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from lib import ktap
 from lib.devices import CPU1, TIMER, null_block, null_timer
-from lib.dontcache import (
-    MIB, PAGE, cached_pages, cgroup, core, counter, file_system, flusher_held, forget, held, in_cgroup, in_child, left_of,
-    never_periodic, numbers_of, opened, trace, until, within, write_dontcache, write_pieces,
-)  # fmt: skip
+from lib.dontcache import MIB, PAGE, cached_pages, core, counter, file_system, flusher_held, forget, held, in_child, left_of
+from lib.dontcache import never_periodic, numbers_of, opened, trace, until, write_dontcache, write_pieces
 
 DELAY = 0.2
 """Seconds that a page may wait."""
-ATTEMPTS = 5
 REQUEST = 512 << 10
 """What the test drive takes at once."""
 ISSUED = re.compile(r"block_rq_issue: \S+ W\w* \d+ \([^)]*\) \d+ \+ (\d+) ")
@@ -45,40 +40,6 @@ def needs_rust() -> None:
 
 def nothing_counted() -> None:
     until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
-
-
-def rounds_of(write: Callable[[int], None], size: int) -> list[str]:
-    """The rounds that begin while so many bytes are written, which takes less than the delay."""
-    for _ in range(ATTEMPTS):
-        # A wb knows its background limit from its first round on.
-        write(PAGE)
-        nothing_counted()
-        with trace("writeback/writeback_start") as lines:
-            begin = time.monotonic()
-            write(size)
-            took = time.monotonic() - begin
-            begun = [line for line in lines() if BEGUN.search(line)]
-        nothing_counted()
-        if took < DELAY:
-            return begun
-    raise AssertionError(f"{size} bytes were never written within {DELAY} s")
-
-
-def small_group_kicks_early() -> None:
-    """A writer kicks its own group's wb, at a quarter of the group's background limit, and not of the system's."""
-    needs_rust()
-    size = 3 * MIB
-    with file_system("ext4") as root, cgroup("small") as group:
-        (group / "memory.max").write_text(str(48 * MIB))
-
-        def write(name: str, size: int) -> None:
-            with opened(root / name) as fd:
-                write_pieces(fd, size, min(size, MIB))
-
-        begun = rounds_of(lambda size: in_cgroup(group, lambda: write("inside", size)), size)
-        assert any(f"cgroup_ino={group.stat().st_ino}" in line for line in begun), f"no round in the group: {begun}"
-        begun = rounds_of(functools.partial(write, "outside"), size)
-        assert not begun, f"a round outside of the group: {begun}"
 
 
 def a_writer_makes_large_requests() -> None:
@@ -182,7 +143,7 @@ def pages_of_a_cpu_that_leaves_are_written() -> None:
                 CPU1.write_text("1")
 
 
-def drop_on_a_cpu_that_leaves() -> None:
+def _drop_on_a_cpu_that_leaves() -> None:
     """Pages that the interrupts of a CPU have put into its ring are dropped, even if the CPU goes offline meanwhile."""
     waited = 0
     with null_timer() as node, opened(node, os.O_RDWR) as fd:
@@ -203,11 +164,10 @@ def drop_on_a_cpu_that_leaves() -> None:
 
 def pages_of_a_cpu_that_leaves_are_dropped() -> None:
     """They are, in a process of its own that changes its CPU."""
-    within(120, drop_on_a_cpu_that_leaves)
+    in_child(_drop_on_a_cpu_that_leaves)
 
 
 CASES = (
-    small_group_kicks_early,
     a_writer_makes_large_requests,
     writers_wake_a_flusher_once,
     synchronous_needs_no_kick,
