@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lib.dontcache import NVME, RWF_DONTCACHE, file_system, forked, opened, pattern
+from lib.dontcache import KIB, NVME, RWF_DONTCACHE, file_system, forked, opened, write_pieces
 from lib.row import Verdict, main
 
 WRITES = 100
-PIECE = 4 << 10
+PIECE = 4 * KIB
 PIECES = (1, 32)
 """A bio of one folio ends in its interrupt, one of many in a task."""
 SIZE = PIECE * max(PIECES)
@@ -64,8 +64,7 @@ def busy(cpu: int, *, real_time: bool) -> Iterator[None]:
 
 def wait(fd: int, start: int, size: int, flags: int) -> float:
     """How long fdatasync takes after an overwrite, in seconds."""
-    for offset in range(start, start + size, PIECE):
-        os.pwritev(fd, [pattern(offset, PIECE)], offset, flags)
+    write_pieces(fd, size, PIECE, flags, start)
     begin = time.monotonic()
     os.fdatasync(fd)
     return time.monotonic() - begin
@@ -85,29 +84,19 @@ def longest_waits(fd: int) -> tuple[float, float]:
     return max(dontcache), max(buffered)
 
 
-def told(dontcache: float, buffered: float) -> str:
-    """The two waits in words."""
-    return f"{dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
-
-
 def busy_cpu() -> Verdict:
     """A real-time and an ordinary task have the CPU that the interrupts come to."""
-    rounds, cpu, everywhere = [], interrupt_cpu(), os.sched_getaffinity(0)
+    cpu, everywhere = interrupt_cpu(), os.sched_getaffinity(0)
     with file_system("xfs") as root, opened(root / "file") as fd:
         os.pwrite(fd, bytes(2 * WRITES * SIZE), 0)
         os.fsync(fd)
         os.sched_setaffinity(0, everywhere - {cpu})
-        try:
-            with busy(cpu, real_time=False), busy(cpu, real_time=True):
-                for _ in range(ROUNDS):
-                    rounds.append(longest_waits(fd))
-                    print(f"# longest fdatasync: {told(*rounds[-1])}", flush=True)
-        finally:
-            os.sched_setaffinity(0, everywhere)
+        with busy(cpu, real_time=False), busy(cpu, real_time=True):
+            rounds = [longest_waits(fd) for _ in range(ROUNDS)]
     dontcache, buffered = (statistics.median(waits) for waits in zip(*rounds, strict=True))
+    figures = f"the longest of 100, the median of {ROUNDS} times: {dontcache * 1000:.1f} ms, buffered {buffered * 1000:.1f} ms"
     # Nobody has waited for the real-time task.
-    in_time = dontcache < max(LATE, 3 * buffered)
-    return Verdict(in_time, f"the longest of 100, the median of {ROUNDS} times: {told(dontcache, buffered)}")
+    return Verdict(dontcache < max(LATE, 3 * buffered), figures)
 
 
 main(busy_cpu, breaks_c=True)
