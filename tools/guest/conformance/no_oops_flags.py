@@ -24,10 +24,9 @@ def flags(kind: str) -> Verdict:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         if kind != "bare":
             run("mount", "-o", "remount,lazytime", MOUNT)
-        outcome = write_each_way(fd, kind)
-        outcome.tried()
+        wrong = write_each_way(fd, kind)
         os.fsync(fd)
-    return Verdict(not outcome.wrong, "; ".join([str(outcome), *outcome.wrong]))
+    return Verdict(not wrong, "; ".join(wrong) or "each way as documented")
 
 
 main(lambda: on_each(flags, ("bare", "ext4", "xfs")))

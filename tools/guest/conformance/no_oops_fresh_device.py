@@ -5,7 +5,7 @@ import os
 
 from lib.devices import null_inline
 from lib.dontcache import counter, opened
-from lib.row import Verdict, main, quiet_counter
+from lib.row import NOTHING, Verdict, main, quiet_counter, told
 from lib.ways import write_each_way
 
 DIRECT = frozenset({"O_DIRECT"})
@@ -16,13 +16,11 @@ def fresh_device() -> Verdict:
         direct = write_each_way(fd, "bare", always=DIRECT)
         untouched = counter(node)
         buffered = write_each_way(fd, "bare", never=DIRECT)
-        for outcome in (direct, buffered):
-            outcome.tried()
         os.fsync(fd)
         counted = quiet_counter(node)
-    wrong = direct.wrong + buffered.wrong
-    figures = f"direct {direct}, counter {untouched}; then buffered {buffered}, counter {counted}"
-    return Verdict(not wrong and untouched == counted == (0, 0), "; ".join([figures, *wrong]))
+    wrong = direct + buffered
+    figures = f"{told(untouched)} counted after direct writes, {told(counted)} after buffered ones"
+    return Verdict(not wrong and untouched == counted == NOTHING, "; ".join([figures, *wrong]))
 
 
 main(fresh_device, breaks_c=True)

@@ -10,9 +10,7 @@ import errno
 import itertools
 import mmap
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
@@ -26,21 +24,6 @@ TAKEN = 0
 """No error."""
 MOST = 8
 """How much of what is wrong is told."""
-
-
-@dataclass
-class Outcome:
-    """What became of the ways of each interface: how many were taken, and refused with which error; what was wrong."""
-
-    told: Counter[tuple[str, int]] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {number} {_word(error)}" for (name, error), number in sorted(self.told.items()))
-
-    def tried(self) -> None:
-        """Raises unless each interface has written some, or something is wrong."""
-        tried(self.wrong or all(self.told[name, TAKEN] for name in INTERFACES), f"each interface: {self}")
 
 
 def _word(error: int) -> str:
@@ -81,9 +64,12 @@ def documented(kind: str, interface: str, flags: frozenset[str]) -> set[int]:
 
 def write_each_way(
     fd: int, kind: str, always: frozenset[str] = frozenset(), never: frozenset[str] = frozenset()
-) -> Outcome:
-    """A page in each way whose flags have all of these and none of those; what was written is read back."""
-    outcome = Outcome()
+) -> list[str]:
+    """What is wrong with a page in each way whose flags have all of these and none of those, which is read back.
+
+    Each interface has to write some, unless something is wrong.
+    """
+    taken, wrong = set(), []
     # What is cached ahead of a direct write is dropped by it, which one that must not wait does not do.
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
     page = mmap.mmap(-1, PAGE)
@@ -101,11 +87,12 @@ def write_each_way(
                 took = write(file, page, at, reduce(or_, (RWF[name] for name in to_write), 0))
         except OSError as failure:
             error = failure.errno or errno.EIO
-        outcome.told[interface, error] += 1
         may = documented(kind, interface, flags)
         if error not in may:
-            outcome.wrong.append(f"{name} is {_word(error)}, not {' or '.join(map(_word, sorted(may)))}")
-        elif not error and (took != PAGE or os.pread(fd, PAGE, at) != page[:]):
-            outcome.wrong.append(f"{name} took {took} bytes")
-    del outcome.wrong[MOST:]
-    return outcome
+            wrong.append(f"{name} is {_word(error)}, not {' or '.join(map(_word, sorted(may)))}")
+        elif error == TAKEN:
+            taken.add(interface)
+            if took != PAGE or os.pread(fd, PAGE, at) != page[:]:
+                wrong.append(f"{name} took {took} bytes")
+    tried(wrong or taken == INTERFACES.keys(), f"each interface: only {', '.join(taken)}")
+    return wrong[:MOST]
