@@ -203,14 +203,21 @@ class Model:
         os.fsync(self.fd)
 
     def scatter(self, writes: int, longest: int = 100 * KIB) -> None:
-        """Writes of many lengths, often about a boundary of blocks or folios, fsync now and then."""
+        """Writes of many lengths, often about a boundary of blocks or folios, fsync now and then.
+
+        The source of every fourth cannot be read to its end.
+        """
         for _ in range(writes):
             limit = self.random.choice((1, 100, self.store.block + 1, longest))
             length = self.random.randint(1, limit)
             grain = self.random.choice((1, self.store.block, PAGE, 64 * KIB, self.size))
             offset = self.random.randrange(self.size + 1) // grain * grain
             offset += self.random.choice((0, 0, 1, -1, -length, -length // 2))
-            self.write(min(max(0, offset), self.size - length), length)
+            offset = min(max(0, offset), self.size - length)
+            if self.random.random() < 0.25:
+                self.short_write(offset, length, self.random.choice((1, self.store.block, 3 * self.store.block, 64 * KIB)))
+            else:
+                self.write(offset, length)
             if self.random.random() < 0.3:
                 os.fsync(self.fd)
 

@@ -64,31 +64,8 @@ def holes(store: Store) -> None:
         model.verify()
 
 
-def short_copy(store: Store) -> None:
-    """The source of a write cannot be read to its end."""
-    block = store.block
-
-    def shorts(offset: int) -> None:
-        for length, missing in ((1, 1), (block // 2, block), (5 * block + 7, 3 * block), (0, 5000), (PAGE, 64 * KIB)):
-            model.short_write(offset, length, missing)
-            offset += length + 3 * block
-        model.check("after short writes")
-
-    with store, Model(store) as model:
-        model.fill(SIZE)
-        model.need_large_folio(MIB)
-        shorts(MIB + 5 * block + 13)
-        model.verify()
-        model.need_large_folio(3 * MIB)
-        shorts(3 * MIB - 2 * block)
-        model.verify()
-        model.reopen()
-        shorts(2 * MIB + block // 2)
-        model.verify()
-
-
 def short_copy_into_holes(store: Store) -> None:
-    """The same into holes, over blocks that are new, about the end and beyond it."""
+    """The source of a write into holes, over blocks that are new, about the end or beyond it cannot be read to its end."""
     block, hole = store.block, 3 * MIB
     with store, Model(store) as model:
         model.fill(SIZE)
@@ -130,6 +107,5 @@ def fault_beyond_the_end(store: Store) -> None:
 
 main(
     "buffer_walk",
-    on_ext4(overwrite, append, holes, short_copy, short_copy_into_holes, fault_beyond_the_end)
-    + on_drives(SIZE // MIB, overwrite, short_copy),
+    on_ext4(overwrite, append, holes, short_copy_into_holes, fault_beyond_the_end) + on_drives(SIZE // MIB, overwrite),
 )
