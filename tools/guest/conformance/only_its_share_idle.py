@@ -13,11 +13,18 @@ LAST = 1
 
 
 def idle(kind: str) -> Verdict:
-    with file_system(kind) as root, opened(root / "small") as small, opened(root / "large") as large:
+    with (
+        file_system(kind) as root,
+        opened(root / "small") as small,
+        opened(root / "large") as large,
+        opened(root / "synced") as synced,
+    ):
         with never_periodic():
             with trace("workqueue/workqueue_execute_start") as lines:
                 write_dontcache(large, 0, bytes(16 * MIB))
                 write_dontcache(small, 0, bytes(PAGE))
+                write_dontcache(synced, 0, bytes(PAGE))
+                os.fsync(synced)
                 until(lambda: counter() == (0, 0), 30, f"the counter is {counter()}")
                 os.sync()
                 ran = sum("wb_workfn" in line for line in lines())

@@ -15,8 +15,6 @@ from lib.devices import CPU1, TIMER, null_block, null_timer
 from lib.dontcache import MIB, PAGE, cached_pages, core, counter, file_system, flusher_held, forget, held, in_child, left_of
 from lib.dontcache import never_periodic, numbers_of, opened, trace, until, write_dontcache, write_pieces
 
-DELAY = 0.2
-"""Seconds that a page may wait."""
 REQUEST = 512 << 10
 """What the test drive takes at once."""
 ISSUED = re.compile(r"block_rq_issue: \S+ W\w* \d+ \([^)]*\) \d+ \+ (\d+) ")
@@ -105,23 +103,6 @@ def the_unwritable_is_tried_after_each_delay() -> None:
     nothing_counted()
 
 
-def a_synced_file_is_not_written_again() -> None:
-    """The flusher may look once for what fsync() has written, and writes nothing."""
-    needs_rust()
-    with never_periodic(), null_block(TIMER) as disk, opened(disk.device, os.O_RDWR) as fd:
-        with trace("writeback/writeback_start", "block/block_rq_issue") as lines:
-            write_dontcache(fd, 0, bytes(MIB))
-            os.fsync(fd)
-            written = f"block_rq_issue: {numbers_of(disk.device, ',')} W"
-            before = lines()
-            assert left_of(fd) == 0 and any(written in line for line in before), "the write was not seen"
-            # Until after the page would have been due, several times.
-            time.sleep(5 * DELAY)
-            after = lines()[len(before) :]
-    rounds = sum("reason=dontcache" in line for line in after)
-    assert rounds <= 1 and not any(written in line for line in after), f"after the sync: {after}"
-
-
 def pages_of_a_cpu_that_leaves_are_written() -> None:
     """What only that CPU has counted is written for the next page that another CPU writes."""
 
@@ -172,7 +153,6 @@ CASES = (
     writers_wake_a_flusher_once,
     synchronous_needs_no_kick,
     the_unwritable_is_tried_after_each_delay,
-    a_synced_file_is_not_written_again,
     pages_of_a_cpu_that_leaves_are_written,
     pages_of_a_cpu_that_leaves_are_dropped,
 )
