@@ -56,39 +56,6 @@ def no_space(store: Store) -> None:
         model.verify()
 
 
-def failed_read(store: Store) -> None:
-    """A block that is written in part cannot be read: this write fails, and no other."""
-    block, bad = store.block, 3 * MIB + 64 * KIB
-    with store, Model(store) as model:
-        model.fill(SIZE)
-        failing = store.failing(model.fd, bad)
-        if store.option:
-            model.punch(bad - 2 * block, 2 * block)
-        model.verify()
-        model.need_large_folio(bad - 64 * KIB)
-        model.reopen()
-        with failing:
-            assert model.attempt(bad + 5, 10) == (0, errno.EIO), "a block was written that could not be read"
-            # From the first of two holes to the bad block.
-            written, error = model.attempt(bad - 2 * block + 10, 2 * block)
-            assert written < 2 * block, "a block was written that could not be read"
-            assert written or error == errno.EIO, f"the error is {error}"
-            try:
-                got = len(os.pread(model.fd, 64 * KIB, bad - 16 * KIB))
-            except OSError as failure:
-                got = 0
-                assert failure.errno == errno.EIO, failure
-            assert got <= 16 * KIB, "a block was read that could not be"
-            # What the failed read left in the cache is not up to date, and has blocks that can be read.
-            model.write(bad - 3 * block - 10, 20)
-            model.write(bad + 2 * block - 10, block // 2)
-            written, error = model.attempt(bad + block - 10, 20)
-            assert (written, error) == (0, errno.EIO), f"{written} bytes over a block that could not be read"
-        model.check("after the failed reads")
-        model.write(bad + 5, 10)
-        model.verify()
-
-
 def failed_writeback(store: Store) -> None:
     """A block could not be written back: its data is in the cache alone, and must not be lost there.
 
@@ -150,8 +117,5 @@ def failed_writeback(store: Store) -> None:
 # A journal that holds the data has no write-back of it that fsync could wait for.
 main(
     "buffer_walk_errors",
-    on_ext4(no_space)
-    + on_ext4(failed_read, fails=True)
-    + on_ext4(failed_writeback, options=OPTIONS[:2], fails=True)
-    + on_drives(SIZE // MIB, failed_read, failed_writeback),
+    on_ext4(no_space) + on_ext4(failed_writeback, options=OPTIONS[:2], fails=True) + on_drives(SIZE // MIB, failed_writeback),
 )
