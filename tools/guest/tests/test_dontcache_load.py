@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""64 writers in memory cgroups at their limits, while CPUs, memory and file systems come and go."""
+"""64 writers in memory cgroups at their limits, while a CPU comes and goes, and memory is compacted."""
 
 import contextlib
 import itertools
@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from lib import ktap
-from lib.devices import CPU1, INNER, null_timer
-from lib.dontcache import MIB, MKFS, MOUNT, RWF_DONTCACHE, cgroup, core, counter, events, file_system, held, migrated, mounted
-from lib.dontcache import opened, run, until, write_dontcache
+from lib.devices import CPU1
+from lib.dontcache import MIB, MOUNT, RWF_DONTCACHE, cgroup, core, counter, events, file_system, held, migrated, opened, until
+from lib.dontcache import write_dontcache
 from lib.memory import memory
 from lib.row import NOTHING, quiet_counter, synced_counter
 from lib.slow import ENOUGH, meanwhile
@@ -83,20 +83,7 @@ def compact() -> None:
         time.sleep(1)
 
 
-def mount(kind: str) -> None:
-    """Another file system is unmounted with dirty pages, and mounted again."""
-    data = bytes(range(256)) * (MIB // 256)
-    with null_timer() as node:
-        run(*MKFS[kind], node)
-        for times in itertools.count():
-            if times >= 2 and ENOUGH.exists():
-                break
-            with mounted(kind, node, root=INNER), opened(INNER / "file") as fd:
-                assert not times or os.pread(fd, MIB, 0) == data, "the file differs after its file system was away"
-                write_dontcache(fd, 0, data)
-
-
-def one_round(kind: str, other: str, groups: list[Path]) -> None:
+def one_round(kind: str, groups: list[Path]) -> None:
     """Load that is one, and quiet moments in which the counter has the pages that are there, and none in the end."""
     before = {group: events(group)["max"] for group in groups}
 
@@ -105,7 +92,7 @@ def one_round(kind: str, other: str, groups: list[Path]) -> None:
 
     with file_system(kind):
         tasks: list[Callable[[], None]] = [partial(write, writer, groups[writer % GROUPS]) for writer in range(WRITERS)]
-        with meanwhile([*tasks, switch_cpu, compact, partial(mount, other)]):
+        with meanwhile([*tasks, switch_cpu, compact]):
             end = time.monotonic() + ROUND
             until(lambda: counter()[0] > 0, PATIENCE, "the counter moves")
             until(at_limits, PATIENCE, "all groups are at their limits")
@@ -131,8 +118,8 @@ def load() -> None:
         for group in groups:
             (group / "memory.max").write_text(str(LIMIT))
         while time.monotonic() < end or len(left) < TURNS:
-            one_round("xfs", "ext4", groups)
-            one_round("ext4", "xfs", groups)
+            one_round("xfs", groups)
+            one_round("ext4", groups)
             left.append(memory())
             print(f"# {left[-1]}", flush=True)
         for group in groups:
