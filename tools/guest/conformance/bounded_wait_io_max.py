@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from lib.dontcache import KIB, MIB, PAGE, RWF_DONTCACHE, cachestat, cgroup, file_system, forked, in_cgroup, numbers_of, opened
-from lib.dontcache import write_pieces
-from lib.row import PATIENCE, Verdict, main, on_each, tried, waited
+from lib.dontcache import waited, write_pieces
+from lib.row import PATIENCE, Verdict, main, on_each, tried
 
 LIMIT = 4 * MIB
 """Bytes a second that the writer's cgroup may write."""

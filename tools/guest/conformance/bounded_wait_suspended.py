@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from lib.devices import DISK_MIB, INNER, mapped, null_timer, suspended
-from lib.dontcache import KIB, MIB, NVME, cachestat, file_system, in_child, opened, syncfs, write_pieces
-from lib.row import BOUND, PATIENCE, Verdict, main, on_each, pages_left, tried, waited
+from lib.dontcache import KIB, MIB, NVME, cachestat, file_system, in_child, opened, syncfs, waited, write_pieces
+from lib.row import BOUND, PATIENCE, Verdict, main, on_each, pages_left, tried
 
 SIZE, PIECE = 4 * MIB, 64 * KIB
 TIMES = 10

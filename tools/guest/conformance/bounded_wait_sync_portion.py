@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from lib.devices import INNER
 from lib.dontcache import KIB, MIB, TRACEFS, cachestat, file_system, flusher_held, never_many, never_periodic, numbers_of, opened
-from lib.dontcache import syncfs, trace, write_pieces
-from lib.row import PATIENCE, SHORT, Verdict, main, tried, waited
+from lib.dontcache import syncfs, trace, waited, write_pieces
+from lib.row import PATIENCE, SHORT, Verdict, main, tried
 from lib.slow import REQUEST, partition, slow_drive
 from lib.walk import SECTOR, sectors
 

@@ -8,8 +8,8 @@ once the log rests.
 import os
 import time
 
-from lib.dontcache import cached_pages, drive_stat, file_system, opened, write_dontcache
-from lib.row import SHORT, Verdict, main, on_each, tried, waited
+from lib.dontcache import cached_pages, drive_stat, file_system, opened, waited, write_dontcache
+from lib.row import SHORT, Verdict, main, on_each, tried
 
 FAST_SECONDS = 5 if SHORT else 60
 SLOW_SECONDS = 5 if SHORT else 20

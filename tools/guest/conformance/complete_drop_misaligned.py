@@ -9,8 +9,8 @@ import os
 import time
 from pathlib import Path
 
-from lib.dontcache import cached_pages, drive_stat, file_system, opened, write_dontcache
-from lib.row import SHORT, Verdict, main, on_each, tried, waited
+from lib.dontcache import cached_pages, drive_stat, file_system, opened, waited, write_dontcache
+from lib.row import SHORT, Verdict, main, on_each, tried
 
 PIECE, PIECES = 47_008, 150 if SHORT else 300
 """A page waits for half a second at least. A slow host needs longer to write the second half of 300 pieces."""

@@ -5,8 +5,8 @@ import mmap
 import os
 import time
 
-from lib.dontcache import PAGE, cached_pages, file_system, flusher_held, opened
-from lib.row import PIECE, Verdict, dirty, main, on_each, tried, waited
+from lib.dontcache import PAGE, cached_pages, file_system, flusher_held, opened, waited
+from lib.row import PIECE, Verdict, dirty, main, on_each, tried
 
 PAGES = PIECE // PAGE
 OTHERS = ("read", "mapped", "written", "spliced")

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writeback fails, on a block device and on file systems."""
 
+import errno
 import os
 from functools import partial
 
 from lib.devices import BAD, INLINE, TIMER, null_block, target
-from lib.dontcache import MIB, flusher_held, forget, fsync_tells, opened, pattern, sync, write_dontcache
+from lib.dontcache import MIB, flusher_held, forget, opened, pattern, sync, write_dontcache
 from lib.row import NOTHING, Verdict, exact, held_counter, main, on_each, quiet_counter, synced_counter, told, tried
 from lib.walk import sectors
 
 PLACES = {"inside submission:": INLINE, "in an interrupt:": TIMER}
 """Where the device completes."""
-ONCE = ["EIO", "none", "EIO", "none"]
+ONCE = [errno.EIO, 0, errno.EIO, 0]
 """Each of two open files tells the error once."""
 
 
@@ -25,7 +26,7 @@ def errors(completes: str, kind: str) -> Verdict:
                 with flusher_held():
                     write_dontcache(fd, 0, bytes(MIB))
                     before = held_counter(disk.device)
-                heard = fsync_tells((fd, fd, other, other))
+                heard = [sync(file) for file in (fd, fd, other, other)]
                 failed = quiet_counter(disk.device)
             write_dontcache(fd, 0, data)
             later = sync(fd)
@@ -35,7 +36,7 @@ def errors(completes: str, kind: str) -> Verdict:
     wrong = "" if right and not later else f", then error {later}, data {'right' if right else 'wrong'}"
     kept = exact(before) and exact(failed) and heard == ONCE and not wrong and end == NOTHING
     tried(not kept or before[1], f"a dirty page whose write fails: {told(before)}")
-    return Verdict(kept, f"{told(before)}, {' '.join(heard)} told, failed {told(failed)}, synced {told(end)}{wrong}")
+    return Verdict(kept, f"{told(before)}, errors {heard} told, failed {told(failed)}, synced {told(end)}{wrong}")
 
 
 main(lambda: on_each(lambda completes: on_each(partial(errors, completes), ("bare", "ext4", "xfs")), PLACES))

@@ -8,8 +8,8 @@ import os
 import time
 
 from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, knobs, left_of, never_many, never_periodic, opened, run
-from lib.dontcache import until, write_dontcache, write_pieces
-from lib.row import PATIENCE, Verdict, main, tried, waited
+from lib.dontcache import until, waited, write_dontcache, write_pieces
+from lib.row import PATIENCE, Verdict, main, tried
 from lib.slow import SPEED, slow_drive
 
 MUCH = 10 * SPEED

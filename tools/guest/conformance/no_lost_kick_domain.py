@@ -2,8 +2,8 @@
 """An inode moves to the wb of another cgroup between the kick and the round, without periodic writeback."""
 
 from lib.domain import KEPT_DIRTY, moved_while_dirty
-from lib.dontcache import cachestat, never_periodic
-from lib.row import BOUND, Verdict, main, on_each, told_wait, waited
+from lib.dontcache import cachestat, never_periodic, waited
+from lib.row import BOUND, Verdict, main, on_each, told_wait
 
 
 def domain(kind: str) -> Verdict:

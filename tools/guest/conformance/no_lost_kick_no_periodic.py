@@ -8,8 +8,8 @@ kernel runs the flusher for the first dirty inode at once, which finds what a wr
 from functools import partial
 from statistics import quantiles
 
-from lib.dontcache import PAGE, cachestat, file_system, knobs, never_many, opened, write_dontcache
-from lib.row import BOUND, SHORT, Verdict, main, on_each, told_wait, tried, waited
+from lib.dontcache import PAGE, cachestat, file_system, knobs, never_many, opened, waited, write_dontcache
+from lib.row import BOUND, SHORT, Verdict, main, on_each, told_wait, tried
 
 WRITES = 20 if SHORT else 200
 PERIODS = {"off": 0, "an hour": 360_000}

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, beside, cachestat, counter, file_system, left_of, never_many, never_periodic, opened, run
-from lib.dontcache import syncfs, write_dontcache
-from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried, waited
+from lib.dontcache import syncfs, waited, write_dontcache
+from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried
 from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 
 FILES = 80

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from lib.devices import loop
 from lib.dontcache import MIB, PAGE, cachestat, file_system, frozen, never_many, never_periodic, numbers_of, opened, setting
-from lib.dontcache import start_writeback, trace, write_dontcache
-from lib.row import BOUND, Verdict, main, on_each, told_wait, tried, waited
+from lib.dontcache import start_writeback, trace, waited, write_dontcache
+from lib.row import BOUND, Verdict, main, on_each, told_wait, tried
 from lib.walk import SECTOR, NullBlock
 
 SIZE = 1024 * PAGE

@@ -5,8 +5,9 @@ import functools
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, left_of, never_many, never_periodic, opened, syncfs, write_dontcache
-from lib.row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried, waited
+from lib.dontcache import MIB, PAGE, cachestat, file_system, left_of, never_many, never_periodic, opened, syncfs, waited
+from lib.dontcache import write_dontcache
+from lib.row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried
 from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 
 SYNCERS = 48

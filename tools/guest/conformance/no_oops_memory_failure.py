@@ -11,8 +11,8 @@ from pathlib import Path
 
 from lib.devices import DISK_MIB, mapped, suspended
 from lib.dontcache import KIB, MIB, NVME, PAGE, cachestat, file_system, forget, forked, held, opened, pattern, start_writeback
-from lib.dontcache import sync, trace, until, write_dontcache
-from lib.row import NOTHING, PATIENCE, Verdict, main, of_each, quiet_counter, tried, waited
+from lib.dontcache import sync, trace, until, waited, write_dontcache
+from lib.row import NOTHING, PATIENCE, Verdict, main, of_each, quiet_counter, tried
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
 ADDED = "filemap/mm_filemap_add_to_page_cache"

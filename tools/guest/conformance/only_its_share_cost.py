@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from lib.dontcache import PAGE, cachestat, file_system, never_many, never_periodic, opened, trace, write_dontcache
-from lib.row import BOUND, SHORT, Verdict, main, on_each, told_wait, tried, waited
+from lib.dontcache import PAGE, cachestat, file_system, never_many, never_periodic, opened, trace, waited, write_dontcache
+from lib.row import BOUND, SHORT, Verdict, main, on_each, told_wait, tried
 
 FILES = (10, 2_000 if SHORT else 20_000)
 WRITES = 10

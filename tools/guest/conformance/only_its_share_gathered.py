@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from lib.dontcache import MIB, PAGE, beside, cgroup, file_system, in_cgroup, left_of, never_many, never_periodic, opened, trace
-from lib.dontcache import write_pieces
-from lib.row import PATIENCE, Verdict, main, tried, waited
+from lib.dontcache import waited, write_pieces
+from lib.row import PATIENCE, Verdict, main, tried
 
 DELAY = 0.2
 """Seconds for which few pages wait."""

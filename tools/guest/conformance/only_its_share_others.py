@@ -6,8 +6,9 @@ That file was written with DONTCACHE as well, but nothing of that is dirty any m
 
 import os
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, never_many, never_periodic, opened, write_dontcache, write_pieces
-from lib.row import Verdict, main, on_each, tried, waited
+from lib.dontcache import MIB, PAGE, cachestat, file_system, never_many, never_periodic, opened, waited, write_dontcache
+from lib.dontcache import write_pieces
+from lib.row import Verdict, main, on_each, tried
 
 MUCH = 64 * MIB
 SMALL = 2 * MIB

@@ -4,8 +4,8 @@
 import os
 from pathlib import Path
 
-from lib.dontcache import KIB, MIB, PAGE, counter, file_system, knobs, left_of, opened, write_dontcache
-from lib.row import PATIENCE, Verdict, main, tried, waited
+from lib.dontcache import KIB, MIB, PAGE, counter, file_system, knobs, left_of, opened, waited, write_dontcache
+from lib.row import PATIENCE, Verdict, main, tried
 from lib.slow import ENOUGH, meanwhile, slow_drive
 
 PIECE = 256 * KIB

@@ -24,10 +24,14 @@ CPU1 = Path("/sys/devices/system/cpu/cpu1/online")
 Device = Callable[[], AbstractContextManager[str]]
 
 
-@contextlib.contextmanager
-def nvme() -> Iterator[str]:
+def nvme() -> AbstractContextManager[str]:
     """The test drive: in its interrupt."""
-    yield NVME
+    return contextlib.nullcontext(NVME)
+
+
+def brd() -> AbstractContextManager[str]:
+    """Inside submission, by the submitter. It has 4 MiB."""
+    return contextlib.nullcontext("/dev/ram0")
 
 
 def null_block(irqmode: int) -> NullBlock:
@@ -47,12 +51,6 @@ def _null(irqmode: int) -> Device:
 
 null_inline, null_softirq, null_timer = map(_null, (INLINE, SOFTIRQ, TIMER))
 """Inside submission, in an RCU read-side section; in a softirq; in the interrupt of a timer."""
-
-
-@contextlib.contextmanager
-def brd() -> Iterator[str]:
-    """Inside submission, by the submitter. It has 4 MiB."""
-    yield "/dev/ram0"
 
 
 @contextlib.contextmanager
@@ -81,17 +79,13 @@ def loop(backing: Path = Path("/tmp/backing"), direct: str = "off") -> Iterator[
         backing.unlink()
 
 
-def node_of(name: str) -> str:
-    """The node of a device of device-mapper: no udev is there to give it the name that was asked for."""
-    return "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", name).strip()
-
-
 @contextlib.contextmanager
 def mapped(name: str, mib: int, table: str) -> Iterator[str]:
     """A device of device-mapper: its target, and the target's parameters."""
     run("dmsetup", "create", "--noudevsync", name, "--table", f"0 {mib * MIB // SECTOR} {table}")
     try:
-        yield node_of(name)
+        # No udev is there to give it the name that was asked for.
+        yield "/dev/" + run("dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", name).strip()
     finally:
         run("dmsetup", "remove", "--noudevsync", name)
 

@@ -3,13 +3,12 @@
 
 import contextlib
 import ctypes
-import errno
 import mmap
 import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,11 +138,6 @@ def sync(fd: int) -> int:
     return 0
 
 
-def fsync_tells(files: Iterable[int]) -> list[str]:
-    """The names of the errors of an fsync of each, or none."""
-    return [errno.errorcode.get(sync(file), "none") for file in files]
-
-
 def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:
     """One RWF_DONTCACHE write, whole."""
     written = os.pwritev(fd, [data], offset, RWF_DONTCACHE)
@@ -220,12 +214,19 @@ def for_a_while(seconds: float) -> Iterator[None]:
         yield
 
 
+def waited(condition: Callable[[], bool], seconds: float) -> float | None:
+    """The seconds until the condition held; None if it did not in time."""
+    begin = time.monotonic()
+    while not condition():
+        if time.monotonic() - begin > seconds:
+            return None
+        time.sleep(0.005)
+    return time.monotonic() - begin
+
+
 def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
     """Waits until the condition holds; fails when it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
+    assert waited(condition, seconds) is not None, f"not within {seconds} s: {what}"
 
 
 def forget(fd: int, length: int = 0, start: int = 0) -> None:

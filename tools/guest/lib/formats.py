@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib.devices import Device, brd
-from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, call, counter, forget, mounted, opened, run, write_dontcache
-from lib.row import NOTHING, Verdict, of_each, pages_left, waited
+from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, call, counter, forget, mounted, opened, run, waited
+from lib.dontcache import write_dontcache
+from lib.row import NOTHING, Verdict, of_each, pages_left
 
 SECONDS = 1
 """Until nothing of what is durable may be cached."""

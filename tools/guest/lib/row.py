@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lib.dontcache import KIB, MIB, NVME, cached_pages, core, counter, file_system, flusher_held, held, opened, write_pieces
+from lib.dontcache import KIB, MIB, NVME, cached_pages, core, counter, file_system, flusher_held, held, opened, waited
+from lib.dontcache import write_pieces
 
 SHORT = os.environ.get("CONFORMANCE") == "short"
 """As a part of all tests: little time for what is a matter of luck."""
@@ -131,16 +132,6 @@ def synced_counter(device: str = NVME) -> tuple[int, int]:
 
 NOTHING = (0, 0)
 """What the counter is to say then."""
-
-
-def waited(condition: Callable[[], bool], seconds: float) -> float | None:
-    """The seconds until the condition held; None if it did not in time."""
-    begin = time.monotonic()
-    while not condition():
-        if time.monotonic() - begin > seconds:
-            return None
-        time.sleep(0.005)
-    return time.monotonic() - begin
 
 
 def told_wait(took: float | None) -> str:
