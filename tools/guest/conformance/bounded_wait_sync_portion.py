@@ -10,11 +10,10 @@ import re
 import time
 from collections.abc import Iterable
 
-from lib.devices import INNER
+from lib.devices import INNER, REQUEST, partition, slow_drive
 from lib.dontcache import KIB, MIB, TRACEFS, cachestat, file_system, flusher_held, never_many, never_periodic, numbers_of, opened
 from lib.dontcache import syncfs, trace, waited, write_pieces
 from lib.row import PATIENCE, SHORT, Verdict, main, tried
-from lib.slow import REQUEST, partition, slow_drive
 from lib.walk import SECTOR, sectors
 
 PORTION = 4 * MIB

@@ -7,10 +7,10 @@ The page has another file beside it, whose ordinary pages are more than the kick
 import os
 import time
 
+from lib.devices import SPEED, slow_drive
 from lib.dontcache import MIB, PAGE, cachestat, counter, file_system, knobs, left_of, never_many, never_periodic, opened, run
 from lib.dontcache import until, waited, write_dontcache, write_pieces
 from lib.row import PATIENCE, Verdict, main, tried
-from lib.slow import SPEED, slow_drive
 
 MUCH = 10 * SPEED
 BESIDE = 8 * MIB

@@ -8,10 +8,10 @@ import contextlib
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, beside, cachestat, counter, file_system, left_of, never_many, never_periodic, opened, run
-from lib.dontcache import syncfs, waited, write_dontcache
+from lib.devices import partition, slow_drive
+from lib.dontcache import ENOUGH, MIB, PAGE, beside, cachestat, counter, file_system, left_of, meanwhile, never_many
+from lib.dontcache import never_periodic, opened, run, syncfs, waited, write_dontcache
 from lib.row import BOUND, PATIENCE, Verdict, main, told_wait, tried
-from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 
 FILES = 80
 SIZE = 4 * MIB

@@ -5,10 +5,10 @@ import functools
 import os
 from pathlib import Path
 
-from lib.dontcache import MIB, PAGE, cachestat, file_system, left_of, never_many, never_periodic, opened, syncfs, waited
-from lib.dontcache import write_dontcache
+from lib.devices import partition, slow_drive
+from lib.dontcache import ENOUGH, MIB, PAGE, cachestat, file_system, left_of, meanwhile, never_many, never_periodic, opened
+from lib.dontcache import syncfs, waited, write_dontcache
 from lib.row import BOUND, PATIENCE, SHORT, Verdict, main, told_wait, tried
-from lib.slow import ENOUGH, meanwhile, partition, slow_drive
 
 SYNCERS = 48
 """So many that there always is one whom the flusher has to serve."""

@@ -6,8 +6,8 @@ import os
 
 from lib.devices import null_timer, target
 from lib.dontcache import NVME, PAGE, opened, pattern
-from lib.interfaces import queue_aio
 from lib.row import Verdict, main, on_each
+from lib.ways import queue_aio
 
 DEPTH = 32
 

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from lib.dontcache import MIB, beside, file_system, for_a_while, frozen, opened, pattern
-from lib.interfaces import WAYS, Write
 from lib.row import SHORT, Verdict, main, on_each, tried
+from lib.ways import WAYS, Write
 
 SECONDS = 2 if SHORT else 10
 PIECE = MIB // 4

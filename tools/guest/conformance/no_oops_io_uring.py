@@ -7,8 +7,8 @@ import os
 import subprocess
 
 from lib.dontcache import MIB, MOUNT, NVME, PAGE, RWF_DONTCACHE, file_system, opened, run, trace, waited
-from lib.interfaces import IORING_OP_READ, by_io_uring
 from lib.row import PATIENCE, SHORT, Verdict, main, tried
+from lib.ways import IORING_OP_READ, by_io_uring
 
 FIO = [
     "fio", "--name=verify", "--filename=/tmp/mnt/verify", "--ioengine=io_uring", "--iodepth=16", "--rw=randwrite",

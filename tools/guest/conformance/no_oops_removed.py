@@ -10,9 +10,9 @@ from functools import partial
 
 from lib.devices import TIMER, null_block
 from lib.dontcache import MIB, PAGE, beside, file_system, opened, pattern, until
-from lib.interfaces import WAYS, Write
 from lib.row import SHORT, Verdict, main, on_each
 from lib.walk import NULL_BLK
+from lib.ways import WAYS, Write
 
 ROUNDS = 1 if SHORT else 4
 SIZE = MIB

@@ -4,9 +4,9 @@
 import os
 from pathlib import Path
 
+from lib.devices import SPEED, slow_drive
 from lib.dontcache import KIB, MIB, RWF_DONTCACHE, beside, file_system, for_a_while, knobs, opened
 from lib.row import SHORT, Verdict, main, tried
-from lib.slow import SPEED, slow_drive
 
 SECONDS = 4 if SHORT else 20
 PIECE = 64 * KIB

@@ -4,9 +4,9 @@
 import os
 from pathlib import Path
 
-from lib.dontcache import KIB, MIB, PAGE, counter, file_system, knobs, left_of, opened, waited, write_dontcache
+from lib.devices import slow_drive
+from lib.dontcache import ENOUGH, KIB, MIB, PAGE, counter, file_system, knobs, left_of, meanwhile, opened, waited, write_dontcache
 from lib.row import PATIENCE, Verdict, main, tried
-from lib.slow import ENOUGH, meanwhile, slow_drive
 
 PIECE = 256 * KIB
 SPEED = 96 * MIB

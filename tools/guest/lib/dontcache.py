@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -207,6 +207,20 @@ def migrated() -> int:
     return int(line[1])
 
 
+def memory() -> dict[str, int]:
+    """KiB that are free, that are available, and that the kernel's objects have, once all is dropped that can be."""
+    for _ in range(3):
+        os.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+        # Some of it is freed after a grace period of RCU.
+        time.sleep(0.5)
+    kib = {name: int(number) for name, number in re.findall(r"^(\w+): +(\d+) kB", Path("/proc/meminfo").read_text(), re.M)}
+    # The kernel does not call free what a CPU keeps for its next allocations: 80 MiB, or none.
+    pages = sum(map(int, re.findall(r"^ +count: +(\d+)$", Path("/proc/zoneinfo").read_text(), re.M)))
+    kept = pages * PAGE // KIB
+    return {"free": kib["MemFree"] + kept, "available": kib["MemAvailable"] + kept, "slab": kib["Slab"]}
+
+
 def for_a_while(seconds: float) -> Iterator[None]:
     """Goes on until the time is over."""
     deadline = time.monotonic() + seconds
@@ -390,3 +404,16 @@ def in_cgroup(path: Path, function: Callable[[], object]) -> None:
         function()
 
     in_child(member)
+
+
+ENOUGH = Path("/tmp/enough")
+
+
+@contextlib.contextmanager
+def meanwhile(functions: Iterable[Callable[[], None]]) -> Iterator[None]:
+    """Each runs in a process of its own while the body does: until there is `ENOUGH` of it."""
+    with contextlib.ExitStack() as stack:
+        stack.callback(ENOUGH.unlink)
+        stack.enter_context(beside(*functions))
+        stack.callback(ENOUGH.touch)
+        yield

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from lib import ktap
 from lib.dontcache import MIB, NVME, PAGE, RWF_DONTCACHE, cachestat, core, counter, file_system, for_a_while, forget, in_child
-from lib.dontcache import mounted, opened, sanitizer, setting, until, write_dontcache, write_pieces
-from lib.memory import memory
+from lib.dontcache import memory, mounted, opened, sanitizer, setting, until, write_dontcache, write_pieces
 
 KERNEL = Path("/sys/kernel/debug")
 

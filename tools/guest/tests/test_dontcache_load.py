@@ -14,11 +14,9 @@ from pathlib import Path
 
 from lib import ktap
 from lib.devices import CPU1
-from lib.dontcache import MIB, MOUNT, RWF_DONTCACHE, cgroup, core, counter, events, file_system, held, migrated, opened, until
-from lib.dontcache import write_dontcache
-from lib.memory import memory
+from lib.dontcache import ENOUGH, MIB, MOUNT, RWF_DONTCACHE, cgroup, core, counter, events, file_system, held, meanwhile, memory
+from lib.dontcache import migrated, opened, until, write_dontcache
 from lib.row import NOTHING, quiet_counter, synced_counter
-from lib.slow import ENOUGH, meanwhile
 from lib.walk import NOISE
 
 WRITERS = 64
