@@ -264,33 +264,27 @@ def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
     (TRACEFS / "tracing_on").write_text("0")
     (TRACEFS / "buffer_size_kb").write_text("8192")
     (TRACEFS / "trace").write_text("")
-    switches = [TRACEFS / "events" / event / "enable" for event in events]
-    for switch in switches:
-        switch.write_text("1")
-    (TRACEFS / "tracing_on").write_text("1")
 
     def lines() -> list[str]:
         text = (TRACEFS / "trace").read_text()
         return [line for line in text.splitlines() if not line.startswith("#")]
 
-    try:
+    with contextlib.ExitStack() as stack:
+        for event in events:
+            stack.enter_context(setting(TRACEFS / "events" / event / "enable", 1))
+        stack.enter_context(setting(TRACEFS / "tracing_on", 1))
         yield lines
-    finally:
-        (TRACEFS / "tracing_on").write_text("0")
-        for switch in switches:
-            switch.write_text("0")
 
 
 @contextlib.contextmanager
-def setting(file: Path, value: object, instead_of: Path | None = None) -> Iterator[None]:
-    """The file has this value while the body runs, and may do so instead of another file."""
-    held = instead_of or file
-    before = held.read_text()
+def setting(file: Path, value: object) -> Iterator[None]:
+    """The file has this value while the body runs."""
+    before = file.read_text()
     try:
         file.write_text(str(value))
         yield
     finally:
-        held.write_text(before)
+        file.write_text(before)
 
 
 @contextlib.contextmanager
@@ -299,7 +293,9 @@ def knobs(**values: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name, value in values.items():
             # A limit is in percent before and afterwards. The file of bytes says 0 then, and takes no 0.
-            stack.enter_context(setting(VM / name, value, VM / name.replace("_bytes", "_ratio")))
+            before = VM / name.replace("_bytes", "_ratio")
+            stack.callback(before.write_text, before.read_text())
+            (VM / name).write_text(str(value))
         yield
 
 

@@ -124,7 +124,7 @@ def pages_of_a_cpu_that_leaves_are_written() -> None:
                 CPU1.write_text("1")
 
 
-def _drop_on_a_cpu_that_leaves() -> None:
+def drop_on_a_cpu_that_leaves() -> None:
     """Pages that the interrupts of a CPU have put into its ring are dropped, even if the CPU goes offline meanwhile."""
     waited = 0
     with null_timer() as node, opened(node, os.O_RDWR) as fd:
@@ -145,7 +145,7 @@ def _drop_on_a_cpu_that_leaves() -> None:
 
 def pages_of_a_cpu_that_leaves_are_dropped() -> None:
     """They are, in a process of its own that changes its CPU."""
-    in_child(_drop_on_a_cpu_that_leaves)
+    in_child(drop_on_a_cpu_that_leaves)
 
 
 CASES = (
