@@ -7,17 +7,14 @@ from pathlib import Path
 import pytest
 from rust_writeback import paths
 from rust_writeback.build.variants import MEASURED
-from rust_writeback.check import conformance, guest_tests, mutants
+from rust_writeback.check import conformance, mutants
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result
-from rust_writeback.check.guest_tests import Counts
 from rust_writeback.check.mutants import Mutant, NOT_BUILT
 from rust_writeback.errors import Failure
 
 FILE = "fs/dontcache_kick.rs"
 ROW = "no_lost_kick_no_periodic"
 MUTANT = Mutant("wakes_nobody", "a kick wakes the flusher", FILE, "wb.wakeup();", "", [ROW])
-TEST = "test_x:rests"
-TESTED = replace(MUTANT, rows=[], tests=[TEST])
 LISTED = mutants.read()
 
 
@@ -37,34 +34,12 @@ def test_a_row_has_to_come_to_the_end_that_is_foretold(verdict: str, expected: s
     assert mutants.wrong(replace(MUTANT, verdict=expected), Result(verdict, "")) == wrong
 
 
-@pytest.mark.parametrize(
-    ("counts", "verdict"),
-    [
-        (Counts(3, 2, cases=["others", "rests"]), BROKEN),
-        (Counts(4, 1, cases=["others"]), KEPT),
-        (Counts(5), KEPT),
-        (Counts(), NOT_RUN),
-        # The kernel warned, too.
-        (Counts(4, 2, cases=["rests"]), NOT_RUN),
-    ],
-)
-def test_a_guest_test_finds_a_mutant_by_the_case_that_is_named(
-    monkeypatch: pytest.MonkeyPatch, counts: Counts, verdict: str
-) -> None:
-    monkeypatch.setattr(mutants, "build", lambda *_: None)
-    monkeypatch.setattr(guest_tests, "run_core", lambda *_, **__: counts)
-    monkeypatch.setattr(conformance, "run_rows", lambda *_: pytest.fail("a row was run"))
-    results = mutants.attempt(TESTED, "")
-    assert {name: result.verdict for name, result in results.items()} == {TEST: verdict}
-
-
-def test_what_cannot_be_built_or_run_fails_each_row_and_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_built_or_run_fails_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise Failure("no drive")
 
     monkeypatch.setattr(mutants, "build", fail)
-    both = replace(MUTANT, tests=[TEST])
-    assert mutants.attempt(both, "") == dict.fromkeys([ROW, TEST], Result(NOT_BUILT, "no drive"))
+    assert mutants.attempt(MUTANT, "") == {ROW: Result(NOT_BUILT, "no drive")}
     monkeypatch.setattr(mutants, "build", lambda *_: None)
     monkeypatch.setattr(conformance, "run_rows", fail)
     assert mutants.attempt(MUTANT, "") == {ROW: Result(NOT_RUN, "no drive")}
@@ -76,20 +51,14 @@ def test_a_line_that_is_not_there_once_does_not_apply(content: str) -> None:
         MUTANT.apply(content)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "chosen"), [("wakes_*", [MUTANT, TESTED]), ("*_periodic", [MUTANT]), ("test_*", [TESTED]), ("*_z", [])]
-)
-def test_mutants_are_chosen_by_their_name_and_by_their_rows(pattern: str, chosen: list[Mutant]) -> None:
-    assert [mutant for mutant in (MUTANT, TESTED) if mutant.matches([pattern])] == chosen
+@pytest.mark.parametrize(("pattern", "chosen"), [("wakes_*", True), ("*_periodic", True), ("*_z", False)])
+def test_mutants_are_chosen_by_their_name_and_by_their_rows(pattern: str, chosen: bool) -> None:
+    assert MUTANT.matches([pattern]) is chosen
 
 
 @pytest.mark.parametrize(
     ("found_by", "said"),
-    [
-        ('tests = ["test_dontcache_group:no_such_case"]', "names test_dontcache_group:no_such_case"),
-        ('rows = ["no_lost_kick_y"]', "names no_lost_kick_y"),
-        ("rows = []", "names nothing"),
-    ],
+    [('rows = ["no_lost_kick_y"]', "names no_lost_kick_y"), ("rows = []", "names nothing")],
 )
 def test_what_is_written_down_wrong_is_refused(tmp_path: Path, found_by: str, said: str) -> None:
     path = tmp_path / "mutants.toml"

@@ -43,8 +43,6 @@ class Counts:
     failed: int = 0
     skipped: int = 0
     problems: list[str] = field(default_factory=list)
-    cases: list[str] = field(default_factory=list, compare=False)
-    """The names of the cases that failed."""
     seconds: float = field(default=0, compare=False)
     """How long a stage took."""
 
@@ -54,7 +52,6 @@ class Counts:
         self.failed += other.failed
         self.skipped += other.skipped
         self.problems += other.problems
-        self.cases += other.cases
 
     def fail(self, problem: str) -> None:
         """Count a failure that no case told of."""
@@ -97,9 +94,9 @@ def parse(name: str, output: str, status: int) -> Counts:
     printer = _kunit("kunit_printer").Printer(output=sys.stdout)
     test = _kunit("kunit_parser").parse_run_tests(output.splitlines(), printer)
     told = test.counts
-    counts = Counts(told.passed, told.failed + told.crashed, told.skipped, cases=[*_failed(test)])
+    counts = Counts(told.passed, told.failed + told.crashed, told.skipped)
     if counts.failed:
-        counts.problems.append(f"{name}: {counts.failed} cases failed: {' '.join(counts.cases)}")
+        counts.problems.append(f"{name}: {counts.failed} cases failed: {' '.join(_failed(test))}")
     if not told.total():
         counts.fail(f"{name}: reported no test")
     elif told.errors:

@@ -2,19 +2,18 @@
 """make mutants: each row of make conformance that C keeps must fail on a Rust core that breaks its rule.
 
 A row proves something only if it can fail. A row that C breaks has failed there. For the other rows
-tools/mutants.toml has a line of the core to replace. Rules that are no promise have guest tests that must fail.
-Each replacement is compiled into a kernel of its own, whose build stays warm. The changed file lies above the one in
-the kernel tree while make runs, in a private mount namespace. Neither the work tree nor the kernel tree changes.
+tools/mutants.toml has a line of the core to replace. Each replacement is compiled into a kernel of its own, whose build
+stays warm. The changed file lies above the one in the kernel tree while make runs, in a private mount namespace.
+Neither the work tree nor the kernel tree changes.
 
-The command fails if a row keeps its promise or a test passes despite the mutant, if a row or a test could not be
-run, if the result differs from the one in tools/mutants.toml, or if a mutant does not apply or does not build.
+The command fails if a row keeps its promise despite the mutant, if a row could not be run, if the result differs from
+the one in tools/mutants.toml, or if a mutant does not apply or does not build.
 """
 
 import fnmatch
-import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import paths, steps
@@ -22,9 +21,9 @@ from ..build import kernel, overlay
 from ..build.variants import MEASURED, Variant
 from ..errors import Failure, Parser
 from ..vm import machine
-from . import conformance, guest_tests
+from . import conformance
 from .conformance import BROKEN, KEPT, NOT_RUN, Result
-from .guest_tests import Counts, options_for
+from .guest_tests import Counts
 
 LIST = paths.TOOLS / "mutants.toml"
 KERNEL = Variant(copy="mutants")
@@ -45,21 +44,14 @@ class Mutant:
     find: str
     replace: str
     rows: list[str] = field(default_factory=list)
-    """of make conformance"""
-    tests: list[str] = field(default_factory=list)
-    """of the guest: file:case, without .py. The case has to fail"""
+    """Of make conformance, which have to find it."""
     verdict: str = BROKEN
     whole: bool = False
     """Do the rows need all of their time? They have less as a rule, as in make test."""
 
-    @property
-    def finders(self) -> list[str]:
-        """All that has to find it."""
-        return self.rows + self.tests
-
     def matches(self, patterns: Sequence[str]) -> bool:
-        """Does its name match a pattern, or that of a row or test?"""
-        return any(fnmatch.fnmatch(name, pattern) for name in (self.name, *self.finders) for pattern in patterns)
+        """Does its name match a pattern, or that of a row?"""
+        return any(fnmatch.fnmatch(name, pattern) for name in (self.name, *self.rows) for pattern in patterns)
 
     def place(self) -> str:
         """Where its file is in the kernel tree: one of ours, or one of the kernel's."""
@@ -74,16 +66,13 @@ class Mutant:
 
 
 def read(path: Path = LIST) -> list[Mutant]:
-    """The list, checked: all that has to find a mutant exists."""
+    """The list, checked: each row that has to find a mutant exists."""
     mutants = [Mutant(name, **entry) for name, entry in tomllib.loads(path.read_text())["mutants"].items()]
     known = {row.name for row in conformance.find_rows(variant=MEASURED)}
-    for script in guest_tests.find_scripts([]):
-        known |= {f"{script.stem}:{case}" for case in re.findall(r"^def (\w+)", script.read_text(), re.MULTILINE)}
     for mutant in mutants:
-        unknown = sorted({*mutant.finders} - known)
-        if unknown or not mutant.finders:
-            names = " ".join(unknown) or "nothing"
-            raise Failure(f"{path.name}: {mutant.name} names {names}; name rows or guest tests (file:case) that exist")
+        unknown = sorted({*mutant.rows} - known)
+        if unknown or not mutant.rows:
+            raise Failure(f"{path.name}: {mutant.name} names {' '.join(unknown) or 'nothing'}; name rows that exist")
     return mutants
 
 
@@ -112,26 +101,14 @@ def build(mutant: Mutant, tree: str) -> None:
         kernel.build(steps.digest(tree, *(path for path, _ in pairs)), KERNEL, inside)
 
 
-def of_test(counts: Counts, case: str) -> Result:
-    """What came of the case of a guest test. To die, or to make the kernel warn, is not to have found the mutant."""
-    result = conformance.of_counts(counts)
-    if counts.failed > len(counts.cases) or result.verdict == NOT_RUN:
-        return replace(result, verdict=NOT_RUN)
-    return replace(result, verdict=BROKEN if case in counts.cases else KEPT)
-
-
 def attempt(mutant: Mutant, tree: str) -> dict[str, Result]:
-    """What its rows and tests say on the mutant, each in a guest of its own."""
+    """What its rows say on the mutant, each in a guest of its own."""
     try:
         build(mutant, tree)
     except Failure as failure:
-        return {name: Result(NOT_BUILT, str(failure)) for name in mutant.finders}
+        return {name: Result(NOT_BUILT, str(failure)) for name in mutant.rows}
     results: dict[str, Result] = {}
-    for test in mutant.tests:
-        script, case = test.split(":")
-        counts = guest_tests.run_core("rust", [guest_tests.TESTS / f"{script}.py"], options_for(KERNEL))
-        results[test] = of_test(counts, case)
-    for row in conformance.find_rows(mutant.rows) if mutant.rows else ():
+    for row in conformance.find_rows(mutant.rows):
         try:
             results |= conformance.run_rows([row], "rust", not mutant.whole, KERNEL)
         except Failure as failure:
@@ -149,7 +126,7 @@ def wrong(mutant: Mutant, result: Result) -> str:
 def main(arguments: list[str]) -> int:
     """The target of the same name."""
     parser = Parser(prog="mutants", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants, rows or tests like walk_* only")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants or rows like walk_* only")
     options = parser.parse_args(arguments)
     mutants = [mutant for mutant in read() if mutant.matches(options.only or ["*"])]
     if not mutants:
