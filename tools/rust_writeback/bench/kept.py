@@ -24,7 +24,7 @@ from ..check import lines
 from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import markdown
-from . import boots, micro, overwrite, plots, price_page, report, summary
+from . import boots, micro, overwrite, pages, plots, price_page, report, summary
 from .catalogue import SCALE
 from .contenders import CORE_NAMES, CORES
 from .stats import Ratio
@@ -165,16 +165,7 @@ def collect_load() -> Document:
 
 def load_page(document: Document) -> str:
     """load.md."""
-    text = ["# Under load, C beside Rust"]
-    for part in document["parts"]:
-        setup = part["setup"]
-        text += [f"## {part['heading']}", f"{_obtained(setup)}: {part['obtained']} The host's CPU: {setup['host']}."]
-        for heading, rows in part["tables"].items():
-            text += [f"{heading}:", "\n".join(rows)]
-        if part["verdicts"]:
-            text.append("\n".join(f"- {sentence}" for sentence in part["verdicts"]))
-    text.append("[The benchmark](../rust_writeback/bench/README.md) explains the columns.")
-    return "\n\n".join(text) + "\n"
+    return pages.render("load.md", obtained=_obtained, **document)
 
 
 def collect_micro() -> Document:
@@ -195,47 +186,18 @@ def micro_page(found: Document) -> str:
         ]
         return markdown((what, "C", "Rust", "Rust/C"), rows, 1)
 
-    overwrites, rounds, files = found["overwrite"], found["rounds"], found["files"]
     writes = []
     for block in overwrite.BLOCKS:
         for size in overwrite.SIZES:
             for place in overwrite.PLACES:
                 row = f"{block} pwrite {size} {place}"
-                values = [f"{overwrites['figures'][core][row]:.0f}" for core in CORES]
+                values = [f"{found['overwrite']['figures'][core][row]:.0f}" for core in CORES]
                 about = [f"{block >> 10} KiB", f"{size >> 10} KiB", place]
-                writes.append([*about, *values, f"{overwrites['ratios'][row]:.2f}"])
-    most = max(overwrites["ratios"].values())
-    worst = {core: max(overwrites["worst_over_start"][core].values()) for core in CORES}
-    few, many = (files[count] for count in micro.FILES)
-    parts = [
-        "# Instructions, C beside Rust",
-        f"{_obtained(found['setup'])}: a guest in which a tick is an instruction, one CPU, Linux"
-        f" {found['setup']['kernel']}. A second run gives the same digits. [The"
-        " benchmark](../rust_writeback/bench/README.md#instructions) explains the rows.",
-        "## Operations",
-        beside(micro.OPERATIONS, "operation"),
-        "## Task switches for 1000 bios, 20 us apart",
-        beside(micro.SWITCHES, "bios"),
-        "## Dropping a folio whose writeback ends",
-        beside(micro.DROPS, "folio"),
-        "## The flusher",
-        markdown(
-            ("a round for one page, beside dirty inodes of others", "C", "Rust"),
-            [[dirty, *(f"{rounds[core][dirty]:.0f}" for core in CORES)] for dirty in micro.ROUNDS],
-            1,
-        ),
-        f"With Rust, a round that looks at as much as it may and writes nothing takes {found['look']:.0f} instructions"
-        f" (limit {micro.LOOK_LIMIT}). If {micro.FILES[0]} files with one dirty page each are dirty when a round"
-        f" begins, they take {few / 1e6:.1f} million. {micro.FILES[1]} files take {many / 1e6:.1f} million,"
-        f" {many / few:.1f} times as much (limit {micro.FILES_LIMIT:.0f}).",
-        "## Small writes into large folios",
-        "Instructions of `pwrite` into a cached folio of 2 MiB on ext4, whose buffers are all up to date:",
-        markdown(("blocks", "size", "where in the folio", "C", "Rust", "Rust/C"), writes, 3),
-        f"Rust/C is at most {most:.3f} in all {len(overwrites['ratios'])} rows, which include write, writev and"
-        f" io_uring, and folios of all sizes. The worst place in a folio costs {worst['rust']:.2f} times as much as the"
-        f" start, with C {worst['c']:.0f} times.",
-    ]
-    return "\n\n".join(parts) + "\n"
+                writes.append([*about, *values, f"{found['overwrite']['ratios'][row]:.2f}"])
+    rounds = [[dirty, *(f"{found['rounds'][core][dirty]:.0f}" for core in CORES)] for dirty in micro.ROUNDS]
+    few, many = (found["files"][count] for count in micro.FILES)
+    more = {"obtained": _obtained, "micro": micro, "beside": beside, "writes": writes, "rounds": rounds, "few": few, "many": many}
+    return pages.render("micro.md", **{**found, **more})
 
 
 def collect_conformance() -> Document:
@@ -252,23 +214,13 @@ def conformance_page(document: Document) -> str:
     """conformance.md: which promises each core kept, and where."""
     setup, rows = document["setup"], document["rows"]
     cores = {core: name for core, name in CORE_NAMES.items() if core in rows[0]["results"]}
+    header = ["promise", "row", *(text for name in cores.values() for text in (name, f"figures of {name}"))]
     cells = [
-        [row["promise"], f"`{row['name']}`"]
-        + [cell for core in cores for cell in _verdict(row["results"][core])]
-        for row in rows
+        [row["promise"], f"`{row['name']}`", *(cell for core in cores for cell in _verdict(row["results"][core]))] for row in rows
     ]
-    kept = (f"{name} keeps {sum(row['results'][core]['verdict'] == 'kept' for row in rows)}" for core, name in cores.items())
-    parts = [
-        "# Conformance results, C beside Rust",
-        f"{_obtained(setup)}: Linux {setup['kernel']}, {setup['accelerator']}. Of {len(rows)} rows {', '.join(kept)}."
-        " [The promises](../guest/conformance/README.md) say what each row tries.",
-        markdown(("promise", "row", *(text for name in cores.values() for text in (name, f"figures of {name}"))), cells, 6),
-        "## Results by place",
-        "A place is kept if no page is cached one second after fsync, the counter is exact, and the data is right after"
-        " a mount. The drive is an emulated NVMe drive, and the guest has four CPUs:",
-        markdown(("place", *cores.values()), where(rows, list(cores)), 3),
-    ]
-    return "\n\n".join(parts) + "\n"
+    kept = [f"{name} keeps {sum(row['results'][core]['verdict'] == 'kept' for row in rows)}" for core, name in cores.items()]
+    more = {"header": header, "cells": cells, "kept": kept, "cores": list(cores.values()), "places": where(rows, list(cores))}
+    return pages.render("conformance.md", obtained=_obtained, setup=setup, rows=rows, **more)
 
 
 def where(rows: list[dict[str, Any]], cores: list[str]) -> list[list[str]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import Failure
 from ..tables import markdown
+from . import pages
 
 BEGIN, END = "<!-- make price -->\n", "<!-- to here, price -->"
 
@@ -20,7 +21,7 @@ LOADS = {
 }
 PLACES = {"xfs": "xfs", "ext4": "ext4", "ext4-journal": "ext4, data=journal", "device": "block device"}
 SIZES = {"700": "700 bytes", "4k": "4 KiB", "64k": "64 KiB", "1m": "1 MiB"}
-MEMORY = {"fits": "The file fits in memory", "larger": "The file is larger than memory"}
+MEMORY = ("fits", "larger")
 
 README_ROWS = [f"{place}/new/{size}" for place in ("xfs", "ext4") for size in ("1m", "64k", "4k")]
 
@@ -58,35 +59,10 @@ def _line(row: str, modes: Mapping[str, Any]) -> list[str]:
 
 def page(document: Document) -> str:
     """tools/results/price.md."""
-    setup = document["setup"]
     header = ["place", "load", "write", *(name for mode in MODES.values() for name in (f"{mode}: C", "Rust", "Rust/C"))]
     header.append("DONTCACHE/buffered, Rust")
-    parts = [
-        "# Kernel instructions per MiB until it is durable",
-        f"`{setup['command']}`, revision {setup['revision']}, code {setup['code']}: thousands of instructions that the kernel"
-        " executes for each MiB written, from the first write to 300 ms after the sync, in which the last folios are"
-        f" dropped. Linux {setup['kernel']}, QEMU {setup['qemu']}, one CPU. A second run by root gives"
-        " the same digits.",
-        "A copy by `rep movs` counts an instruction for each 8 bytes: 131 thousand for each MiB that a write copies. The drive"
-        " is in the memory of the guest (null_blk, which completes in the interrupt of a timer after 20 us). Functions that"
-        " are not counted, by the beginnings of their names:",
-        "\n".join(f"- {why}: `{names}`" for why, names in setup["not_counted"].items()),
-    ]
-    for memory, title in MEMORY.items():
-        rows = _rows(document, memory)
-        parts.append(f"## {title}")
-        if memory == "larger":
-            parts.append(
-                f"At least {setup['file_larger_than_memory_times']} times as large, so buffered writes have to"
-                f" reclaim memory. All figures are means of {setup['guests_of_little_memory']} guests. Direct writes do"
-                " not depend on memory."
-            )
-        parts.append(markdown(header, [_line(row, modes) for row, modes in rows.items()], 3))
-    parts.append(
-        "\\* C leaves pages in the cache that it should drop, and so does less work. The figures of C and Rust are not"
-        " comparable."
-    )
-    return "\n\n".join(parts) + "\n"
+    tables = {memory: [_line(row, modes) for row, modes in _rows(document, memory).items()] for memory in MEMORY}
+    return pages.render("price.md", setup=document["setup"], header=header, **tables)
 
 
 def readme_part(document: Document) -> str:

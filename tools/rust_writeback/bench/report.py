@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from .. import tables
 from ..steps import write_whole
-from . import plots, table
+from . import pages, plots, table
 from .catalogue import SCALE
 from .contenders import title
 from .results import Measurement
 from .summary import Group, verdicts
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 FORMAT = 4
 """Of results.json: a number more when a reader of the old one would misread it."""
@@ -93,17 +89,13 @@ def write(folder: Path, report: Report) -> None:
         "measurements": [{**vars(m), "outcome": vars(m.outcome)} for m in report.measurements],
     }
     write_whole(folder / "results.json", json.dumps(document, indent=1) + "\n")
-    write_whole(folder / "report.md", markdown(report))
-    write_whole(folder / "index.html", page(report, drawn))
+    write_whole(folder / "report.md", pages.render("report.md", report=report))
+    write_whole(folder / "index.html", pages.render("report.html", report=report, plots=drawn))
 
 
 def show(report: Report) -> None:
-    """Print the tables and what they show."""
-    print("".join(f"{line}\n" for line in report.warnings()), end="")
-    for one in report.tables:
-        print(f"{one.heading}:")
-        tables.show(table.markdown(one))
-    print("\n".join([report.words.legend, *report.said()]))
+    """Print it, as the Markdown has it."""
+    tables.show(pages.render("report.md", report=report))
 
 
 def summary(group: Group) -> dict[str, Any]:
@@ -124,24 +116,3 @@ def summary(group: Group) -> dict[str, Any]:
         figures[cell.metric.name] = {"unit": cell.metric.unit, **cell.values, "boots": cell.boots, "ratios": ratios}
     about = {name: getattr(group, name) for name in ("scenario", "mode", "place", "drive")}
     return {**about, "figures": figures}
-
-
-def markdown(report: Report) -> str:
-    """The tables, their legend and how they were obtained, for a README or a mail."""
-    setup = report.setup
-    lines = [text for warning in report.warnings() for text in (f"**{warning}**", "")]
-    for one in report.tables:
-        lines += [f"{one.heading}:", "", table.markdown(one)]
-    lines += [report.words.legend, ""]
-    lines += [f"- {sentence}" for sentence in report.said()]
-    revisions = ", ".join(setup["revisions"])
-    lines += ["", f"Obtained by `{setup['command']}` at revision {revisions}: {report.words.obtained(setup)}"]
-    return "\n".join(lines) + "\n"
-
-
-def page(report: Report, drawn: dict[str, str]) -> str:
-    """The HTML page."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    return environment.get_template("report.html").render(report=report, plots=drawn)

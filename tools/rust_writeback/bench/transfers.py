@@ -27,7 +27,7 @@ from ..steps import only_one, write_whole
 from ..tables import markdown, show
 from ..vm import emulated, images, machine
 from ..vm.options import CORES
-from . import boots, price, stats
+from . import boots, pages, price, stats
 from .contenders import title
 
 PAGE = paths.TOOLS / "results" / "transfers.md"
@@ -228,35 +228,9 @@ def _functions(document: Mapping[str, Any], place: str) -> str:
 def page(documents: Sequence[Mapping[str, Any]]) -> str:
     """The committed page."""
     setup = documents[-1]["setup"]
-    text = [
-        "# Cache lines that move between CPUs",
-        "`make price CPUS=4`, also with 2 and 8, counts the 64-byte lines of the kernel's memory that move between the CPUs"
-        f" of a guest, as if caches were infinite. Each CPU has a writer. Together they write {setup['bytes'] >> 20} MiB in"
-        f" writes of {setup['size']} bytes. A load ends 300 ms after the sync.",
-        "- A *transfer* is an access to a line that another CPU has modified, or a store to a line that other CPUs hold.\n"
-        "- A *handover* is a transfer for a store to a line that another CPU has stored to last: several CPUs write the line.\n"
-        f"- A line is *hot* with at least {setup['hot']} handovers per write.\n"
-        "- *early* is buffered, but the flusher writes as soon as 1 MiB is dirty. By default it writes a buffered load of this"
-        " size when the last writer has ended, and does not contend with the writers. With DONTCACHE the flusher does"
-        " contend.",
-        f"Figures are means of {setup['repetitions']} repetitions in one boot of each core, with 95 % intervals. A run before"
-        " the first repetition is discarded. The host has fewer CPUs than the guest, so the CPUs take turns after 100"
-        " accesses of memory each. The guest is slow beside its clock: tasks wait and wake more often than on a real machine,"
-        " and xfs is mounted with lazytime, because otherwise nearly each write would log a new time of its file.",
-        "Accesses by these functions do not count, because they copy data, run by the clock or access the registers of the"
-        f" APIC: `{' '.join(setup['skipped'])}`",
-    ]
-    for document in documents:
-        setup = document["setup"]
-        text.append(f"## {setup['cpus']} CPUs")
-        text.append(
-            f"`{setup['command']}`, {setup['date'][:10]}, revision {setup['revision']}, code {setup['code']}: Linux"
-            f" {setup['kernel']}, QEMU {setup['qemu']}, accelerator {setup['accelerator']} with a thread for each CPU."
-        )
-        text += ["### Transfers", _totals(document)]
-        for place, name in PLACES.items():
-            text += [f"### Functions, writers to {name}, Rust", _functions(document, place)]
-    return "\n\n".join(text) + "\n"
+    return pages.render(
+        "transfers.md", setup=setup, documents=documents, places=PLACES, totals=_totals, functions=_functions
+    )
 
 
 def write() -> None:
