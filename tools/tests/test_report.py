@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bench_samples import accept, boot
-from rust_writeback.bench import catalogue, full, report, results, stats, summary, table
+from rust_writeback.bench import boots, catalogue, report, results, stats, summary, table
 
 NAMES = ("sequential", "random-burst", "writers-4", "writers-32")
 LOADS = catalogue.select("xfs", catalogue.ALL_MODES, NAMES)
@@ -49,9 +49,8 @@ def setup() -> dict[str, Any]:
 def made(measurements: Measurements, more: dict[str, Any] | None = None) -> report.Report:
     """A report of these measurements, with all that there can be in it."""
     groups, beside = summary.summarize(measurements, summary.FULL), summary.beside(measurements)
-    tables = full.tables_of(groups, beside)
     whole = setup() | (more or {})
-    return report.Report(whole, [{"pair": 1}], measurements, groups, beside, tables, ["a note"], report.Words())
+    return report.Report(whole, [{"pair": 1}], measurements, groups, beside, ["a note"], boots.Machine())
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +97,7 @@ def test_a_row_says_where_it_was_measured_if_there_are_several_places() -> None:
     alike = [load for load in LOADS if load.scenario.name == "random-burst"]
     here, there = comparison(1, loads=alike), comparison(1, loads=[replace(load, place="ext4") for load in alike])
     for measurements, more in ((here, []), (here + there, ["place"]), (comparison(1), ["drive"])):
-        assert table.Table("", summary.summarize(measurements)).names() == ["scenario", *more, "mode", "core"]
+        assert table.Table("", summary.summarize(measurements), summary.SHORT).names() == ["scenario", *more, "mode", "core"]
 
 
 def test_the_table_beside_has_both_figures_and_their_ratio() -> None:

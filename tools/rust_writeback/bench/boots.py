@@ -19,7 +19,7 @@ from ..errors import Failure
 from ..progress import Bar
 from ..vm import emulated
 from ..vm.options import amount
-from . import report, results
+from . import results
 from .catalogue import Load, NFS
 from .contenders import CORES
 from .drives import Drive
@@ -44,7 +44,10 @@ KEEPING = 16
 class Machine:
     """The virtual machine that all boots of a comparison have."""
 
-    words: ClassVar[report.Words] = report.Words()
+    heading: ClassVar[str] = "DONTCACHE writeback: the Rust core beside the C core"
+    caveat: ClassVar[str] = "The CPU is emulated, so only ratios are meaningful."
+    pairs_of: ClassVar[str] = "boots"
+    """what a report says of it"""
     report: ClassVar[str] = "bench"
     """the folder below build/ for its reports"""
     boot_seconds: ClassVar[float] = 12.0
@@ -94,6 +97,10 @@ class Machine:
     def shown(self, measurements: list[results.Measurement]) -> list[results.Measurement]:
         """The measurements as the tables have them."""
         return measurements
+
+    def ran(self, setup: Mapping[str, Any]) -> str:
+        """What ran the kernel."""
+        return f"QEMU {setup['qemu']}, accelerator {setup['accelerator']}"
 
     def about(self) -> dict[str, Any]:
         """What a report tells of the machine besides."""

@@ -154,23 +154,8 @@ def finish(bench: Bench, folder: Path, setup: dict[str, Any], begin: float) -> N
     setup |= {"variants": list(dict.fromkeys(m.variant for m in shown)), "seconds": round(time.monotonic() - begin)}
     setup |= bench.vm.about()
     known = [boot.known() for boot in bench.done]
-    told = report.Report(setup, known, shown, groups, beside, tables_of(groups, beside), bench.notes(), bench.vm.words)
+    told = report.Report(setup, known, shown, groups, beside, bench.notes(), bench.vm)
     report.show(told)
     report.write(folder, told)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
     print(f"{setup['seconds']} s, {setup['accelerator']}; the report is {place}")
-
-
-def tables_of(groups: Sequence[summary.Group], beside: Sequence[summary.Group]) -> list[table.Table]:
-    """The tables of a report, with the columns that there are figures for."""
-    about = [
-        table.Beside("DONTCACHE beside buffered", beside, summary.BESIDE),
-        table.Table("What the loads did", groups, summary.SHORT),
-        table.Table("What they cost", groups, summary.COSTS),
-    ]
-    tables = [replace(one, metrics=[m for m in one.metrics if _there(one.groups, m)]) for one in about]
-    return [one for one in tables if one.rows()]
-
-
-def _there(groups: Sequence[summary.Group], metric: summary.Metric) -> bool:
-    return any(cell.values for group in groups for cell in group.cells if cell.metric == metric)

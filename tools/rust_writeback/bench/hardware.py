@@ -13,7 +13,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from .. import paths
 from ..errors import Failure, Parser, check_flags
 from ..vm import images, machine
-from . import boots, catalogue, contenders, full, report, results, target
+from . import boots, catalogue, contenders, full, results, target
 from .drives import Drive
 from .full import positive
 from .target import Target
@@ -36,23 +36,13 @@ CLEAN_UP_SECONDS = 4.0
 """What the driver gets after Ctrl-C; tools/enter gives all of us five."""
 
 
-class Words(report.Words):
-    """What a report says of real hardware."""
-
-    heading = "DONTCACHE writeback on real hardware"
-    pairs_of = "rounds"
-    emulated = "A boot is a round of all loads here, and dirty memory is that of the whole machine."
-
-    def machine(self, setup: dict[str, Any]) -> str:
-        """What ran the kernel."""
-        return f"{setup['host_cpu']}, the sizes of the job files times {setup['size_factor']}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hardware(boots.Machine):
     """The machine itself."""
 
-    words: ClassVar[report.Words] = Words()
+    heading: ClassVar[str] = "DONTCACHE writeback on real hardware"
+    caveat: ClassVar[str] = "A boot is a round of all loads here, and dirty memory is that of the whole machine."
+    pairs_of: ClassVar[str] = "rounds"
     boot_seconds: ClassVar[float] = 0.0
     step_seconds: ClassVar[float] = 1.0
     rate: ClassVar[float] = 500e6
@@ -81,6 +71,10 @@ class Hardware(boots.Machine):
     def shown(self, measurements: list[results.Measurement]) -> list[results.Measurement]:
         """The modes, which are compared, are the variants of the tables."""
         return [replace(m, variant=m.mode, mode=contenders.KERNEL) for m in measurements]
+
+    def ran(self, setup: Mapping[str, Any]) -> str:
+        """What ran the kernel."""
+        return f"{setup['host_cpu']}, the sizes of the job files times {setup['size_factor']}"
 
     def about(self) -> dict[str, Any]:
         """The target, and what was done with it."""

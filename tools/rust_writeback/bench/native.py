@@ -9,32 +9,26 @@ from ..build import kernel
 from ..build.variants import NATIVE
 from ..errors import Failure
 from ..vm import images, native
-from . import boots, drives, report, results
+from . import boots, drives, results
 from .catalogue import Load, NFS
 from .drives import Drive
-
-
-class Words(report.Words):
-    """What a report says of this machine."""
-
-    emulated = "User-mode Linux on the host's CPU: system calls cost more there than on hardware, memory the same."
-
-    def machine(self, setup: dict[str, Any]) -> str:
-        """What ran the kernel."""
-        return f"user-mode Linux on {setup['host_cpu']}"
 
 
 @dataclass(frozen=True)
 class Native(boots.Machine):
     """User-mode Linux with a drive in its memory."""
 
-    words: ClassVar[report.Words] = Words()
+    caveat: ClassVar[str] = "User-mode Linux on the host's CPU: system calls cost more there than on hardware, memory the same."
     report: ClassVar[str] = "native"
     boot_seconds: ClassVar[float] = 3.0
     step_seconds: ClassVar[float] = 0.4
     rate: ClassVar[float] = 200e6
     cpus: int = 1
     interval: float = 0.02
+
+    def ran(self, setup: Mapping[str, Any]) -> str:
+        """What ran the kernel."""
+        return f"user-mode Linux on {setup['host_cpu']}"
 
     def select(self, loads: Sequence[Load], drive: Drive | None) -> list[Load]:
         """All on the fast drive."""

@@ -12,36 +12,14 @@ from typing import Any
 
 from .. import tables
 from ..steps import write_whole
-from . import pages, plots, table
+from . import boots, pages, plots, table
 from .catalogue import SCALE
 from .contenders import title
 from .results import Measurement
-from .summary import Group, verdicts
+from .summary import BESIDE, COSTS, Group, SHORT, verdicts
 
 FORMAT = 4
 """Of results.json: a number more when a reader of the old one would misread it."""
-
-
-class Words:
-    """What a report says of how its figures came about; these are for guests."""
-
-    heading = "DONTCACHE writeback: the Rust core beside the C core"
-    legend = table.LEGEND
-    pairs_of = "boots"
-    emulated = "The CPU is emulated, so only ratios are meaningful."
-
-    def obtained(self, setup: dict[str, Any]) -> str:
-        """In the heading of the page, and at the end of the text for a mail."""
-        names = ", ".join(title(variant) for variant in setup["variants"])
-        return (
-            f"{table.many('pair', setup['pairs'])} of boots"
-            f" ({names}, in turn), Linux {setup['kernel']}, {setup['fio']}, {self.machine(setup)},"
-            f" {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on {setup['drives']}."
-        )
-
-    def machine(self, setup: dict[str, Any]) -> str:
-        """What ran the kernel."""
-        return f"QEMU {setup['qemu']}, accelerator {setup['accelerator']}"
 
 
 @dataclass(frozen=True)
@@ -49,23 +27,41 @@ class Report:
     """All that a report is made from. The notes say what could not be reported, and what else there is to know."""
 
     setup: dict[str, Any]
-    boots: Sequence[dict[str, Any]]
+    known: Sequence[dict[str, Any]]
     measurements: Sequence[Measurement]
     groups: Sequence[Group]
     beside: Sequence[Group]
-    tables: Sequence[table.Table]
     notes: Sequence[str]
-    words: Words
+    vm: boots.Machine
+
+    def obtained(self) -> str:
+        """How, in a sentence."""
+        setup = self.setup
+        names = ", ".join(title(variant) for variant in setup["variants"])
+        return (
+            f"{table.many('pair', setup['pairs'])} of boots ({names}, in turn), Linux {setup['kernel']}, {setup['fio']},"
+            f" {self.vm.ran(setup)}, {setup['cpus']} CPUs, {setup['memory']} of memory, {setup['places']} on {setup['drives']}."
+        )
 
     def said(self) -> list[str]:
         """What the figures show, in sentences."""
-        about = verdicts(self.beside, self.words.pairs_of) if self.beside else []
-        return [*verdicts(self.groups, self.words.pairs_of), *about, *self.notes]
+        about = verdicts(self.beside, self.vm.pairs_of) if self.beside else []
+        return [*verdicts(self.groups, self.vm.pairs_of), *about, *self.notes]
+
+    @property
+    def tables(self) -> list[table.Table]:
+        """Those in which there is anything."""
+        tables = [
+            table.Beside("DONTCACHE beside buffered", self.beside, BESIDE),
+            table.Table("What the loads did", self.groups, SHORT),
+            table.Table("What they cost", self.groups, COSTS),
+        ]
+        return [one for one in tables if one.rows()]
 
     def warnings(self) -> list[str]:
         """What has to be known before anything else."""
         revisions = self.setup["revisions"]
-        dates = [boot["date"] for boot in self.boots if "date" in boot]
+        dates = [boot["date"] for boot in self.known if "date" in boot]
         if len(revisions) < 2:
             return []
         return [f"mixed: these boots are of {len(revisions)} revisions, {', '.join(revisions)}, from {min(dates)} on."]
@@ -79,13 +75,13 @@ def write(folder: Path, report: Report) -> None:
         "format": FORMAT,
         "units": {"bandwidth": "10^6 bytes a second", "latency": "nanoseconds: requests", "pages": "4096 bytes"},
         "setup": report.setup,
-        "obtained": report.words.obtained(report.setup),
+        "obtained": report.obtained(),
         "verdicts": [*report.warnings(), *report.said()],
         "tables": {one.heading: table.markdown(one).splitlines() for one in report.tables},
         "summary": [summary(group) for group in report.groups],
         "beside": [summary(group) for group in report.beside if group.variants[-1] != SCALE],
         "direct": [summary(group) for group in report.beside if group.variants[-1] == SCALE],
-        "boots": list(report.boots),
+        "boots": list(report.known),
         "measurements": [{**vars(m), "outcome": vars(m.outcome)} for m in report.measurements],
     }
     write_whole(folder / "results.json", json.dumps(document, indent=1) + "\n")

@@ -7,21 +7,7 @@ from dataclasses import dataclass
 from .. import tables
 from .catalogue import SCALE
 from .contenders import KERNEL, title
-from .summary import Cell, Group, Metric, SHORT
-
-LEGEND = (
-    "to durable: 10^6 bytes a second, from the load's first request until all that it wrote is on the drive (for reads,"
-    " until the last read has returned). start, second half: the same of the half of the bytes that the drive moved first,"
-    " and of the other half. handed over: the same until the last write has returned, a figure of memory."
-    " Paced loads have no such figures."
-    " p50, p99, p99.9: latency of a request from its preparation to its end, all jobs in one histogram. A percentile"
-    " with fewer than 10 requests of a boot above it is omitted. peak dirty: most dirty memory seen in samples."
-    " cached after: in the page cache 0.1 s after sync. counter after: what the load left on the counter. Both are of"
-    " the worst boot. Figures are geometric means over the boots (arithmetic ones where a boot has a zero)."
-    " Rust/C: geometric mean of the ratios within the pairs of boots, with its 95 % interval; where there is a zero,"
-    " mean of the differences with its interval. Inconclusive: the interval contains 1, and spans more than a factor of 2."
-)
-
+from .summary import Cell, Group, Metric
 
 def number(value: float) -> str:
     """Three digits that mean something."""
@@ -61,7 +47,13 @@ class Table:
 
     heading: str
     groups: Sequence[Group]
-    metrics: Sequence[Metric] = SHORT
+    columns: Sequence[Metric]
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The columns for which there are figures."""
+        there = {cell.metric.name for group in self.groups for cell in group.cells if cell.values}
+        return [metric for metric in self.columns if metric.name in there]
 
     def names(self) -> list[str]:
         """The columns that say what a row is about; drive and place only where there are several."""
