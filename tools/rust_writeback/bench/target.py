@@ -6,21 +6,17 @@ root, and removes the fresh folder in the end.
 """
 
 import contextlib
-import ctypes
 import os
 import platform
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import Failure
-from . import catalogue, results
-
-RWF_DONTCACHE = 0x80
-SYS_IO_URING_SETUP, PARAMS_BYTES = 425, 120
+from . import catalogue
 
 SLACK = 256 << 20
 """Bytes that stay free: a file system that is full to the last block is another load."""
@@ -75,11 +71,6 @@ class Target:
 
     def check(self, dontcache: bool) -> None:
         """Whatever would make the loads fail or measure something else, before the first of them."""
-        if ring := io_uring_error():
-            raise Failure(
-                f"io_uring, with which loads are run, cannot be used ({os.strerror(ring)}):"
-                " see the sysctl kernel.io_uring_disabled and what contains this shell"
-            )
         if self.bare:
             try:
                 # First without writing: to write to what is mounted may be forbidden altogether.
@@ -91,34 +82,16 @@ class Target:
                     " nor any partition of it, and this must be root",
                     2,
                 ) from None
-        if dontcache:
-            self._check_dontcache()
-
-    def _check_dontcache(self) -> None:
-        """The kernel and the file system must take RWF_DONTCACHE: fio would tell it of every single load."""
-        try:
-            with self._file() as descriptor:
-                if self.bare:
-                    os.preadv(descriptor, [bytearray(results.PAGE)], 0, RWF_DONTCACHE)
-                else:
-                    os.pwritev(descriptor, [bytes(results.PAGE)], 0, RWF_DONTCACHE)
-        except OSError as error:
+        # Otherwise fio would say it of every single load.
+        where = [f"--filename={self.path}", "--rw=read"] if self.bare else [f"--directory={self.path}", "--rw=write", "--unlink=1"]
+        probe = ["fio", "--name=probe", "--ioengine=io_uring", "--size=4k", f"--uncached={int(dontcache)}", *where]
+        done = subprocess.run(probe, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
             raise Failure(
-                f"{self.name} ({self.place}) takes no DONTCACHE on Linux {platform.release()} ({error.strerror}):"
-                " boot 6.14 or later, and name a file system that has it, such as xfs"
-            ) from None
-
-    @contextlib.contextmanager
-    def _file(self) -> Iterator[int]:
-        """The device, or a file that is gone again before anything else is made."""
-        path = self.path if self.bare else self.path / "probe"
-        descriptor = os.open(path, os.O_RDONLY if self.bare else os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-            if not self.bare:
-                path.unlink()
+                f"fio cannot use {self.name} ({self.place}) on Linux {platform.release()}: {' '.join(done.stderr.split())[-300:]};"
+                " loads need io_uring (see the sysctl kernel.io_uring_disabled, and what contains this shell), and DONTCACHE"
+                " needs Linux 6.14 or later and a file system that has it, such as xfs"
+            )
 
 
 def find(destructive: bool, environment: Mapping[str, str] = os.environ) -> Target:
@@ -139,16 +112,6 @@ def file_system(folder: Path) -> str:
     """The type of the file system that a folder is in."""
     command = ["findmnt", "--noheadings", "--output=FSTYPE", f"--target={folder}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
-
-
-def io_uring_error() -> int:
-    """Why there is no ring to be had; 0 where there is."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = libc.syscall(SYS_IO_URING_SETUP, 1, ctypes.create_string_buffer(PARAMS_BYTES))
-    if descriptor < 0:
-        return ctypes.get_errno()
-    os.close(descriptor)
-    return 0
 
 
 def served(where: Target) -> Target:
