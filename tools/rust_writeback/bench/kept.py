@@ -177,27 +177,8 @@ def collect_micro() -> Document:
 
 def micro_page(found: Document) -> str:
     """micro.md: what single operations cost."""
-
-    def beside(names: dict[str, str], what: str) -> str:
-        values = {core: found["figures"][core] for core in CORES}
-        rows = [
-            [text, *(f"{values[core][name]:.0f}" for core in CORES), f"{found['ratios'][name]:.2f}"]
-            for name, text in names.items()
-        ]
-        return markdown((what, "C", "Rust", "Rust/C"), rows, 1)
-
-    writes = []
-    for block in overwrite.BLOCKS:
-        for size in overwrite.SIZES:
-            for place in overwrite.PLACES:
-                row = f"{block} pwrite {size} {place}"
-                values = [f"{found['overwrite']['figures'][core][row]:.0f}" for core in CORES]
-                about = [f"{block >> 10} KiB", f"{size >> 10} KiB", place]
-                writes.append([*about, *values, f"{found['overwrite']['ratios'][row]:.2f}"])
-    rounds = [[dirty, *(f"{found['rounds'][core][dirty]:.0f}" for core in CORES)] for dirty in micro.ROUNDS]
-    few, many = (found["files"][count] for count in micro.FILES)
-    more = {"obtained": _obtained, "micro": micro, "beside": beside, "writes": writes, "rounds": rounds, "few": few, "many": many}
-    return pages.render("micro.md", **{**found, **more})
+    sizes = {f"{block} pwrite {size}": (block >> 10, size >> 10) for block in overwrite.BLOCKS for size in overwrite.SIZES}
+    return pages.render("micro.md", obtained=_obtained, micro=micro, sizes=sizes, places=overwrite.PLACES, **found)
 
 
 def collect_conformance() -> Document:

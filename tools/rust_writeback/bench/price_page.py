@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Failure
-from ..tables import markdown
 from . import pages
 
 BEGIN, END = "<!-- make price -->\n", "<!-- to here, price -->"
@@ -23,8 +22,6 @@ PLACES = {"xfs": "xfs", "ext4": "ext4", "ext4-journal": "ext4, data=journal", "d
 SIZES = {"700": "700 bytes", "4k": "4 KiB", "64k": "64 KiB", "1m": "1 MiB"}
 MEMORY = ("fits", "larger")
 
-README_ROWS = [f"{place}/new/{size}" for place in ("xfs", "ext4") for size in ("1m", "64k", "4k")]
-
 Document = Mapping[str, Any]
 
 
@@ -38,13 +35,9 @@ def _rows(document: Document, memory: str) -> dict[str, dict[str, dict[str, Any]
     return rows
 
 
-def _title(row: str) -> list[str]:
-    place, load, size = row.split("/")
-    return [PLACES[place], LOADS[load], SIZES[size]]
-
-
 def _line(row: str, modes: Mapping[str, Any]) -> list[str]:
-    cells = _title(row)
+    place, load, size = row.split("/")
+    cells = [PLACES[place], LOADS[load], SIZES[size]]
     for mode in MODES:
         if mode not in modes:
             cells += ["", "", ""]
@@ -67,17 +60,7 @@ def page(document: Document) -> str:
 
 def readme_part(document: Document) -> str:
     """The first table of the README."""
-    fits, larger = (_rows(document, memory) for memory in MEMORY)
-    said = f"Thousands of kernel instructions per MiB of a new file until it is durable, revision {document['setup']['revision']}:"
-    header = ["file system, size of a write", "buffered: C", "Rust", "DONTCACHE: C", "Rust", "O_DIRECT, Rust"]
-    header += ["larger than memory, Rust: buffered", "DONTCACHE"]
-    lines = []
-    for row in README_ROWS:
-        place, _, size = _title(row)
-        cells = [fits[row][mode][core] for mode in ("buffered", "dontcache") for core in ("c", "rust")]
-        cells += [fits[row]["direct"]["rust"], larger[row]["buffered"]["rust"], larger[row]["dontcache"]["rust"]]
-        lines.append([f"{place}, {size}", *(f"{cell['instructions'] / 1000:.0f}" for cell in cells)])
-    return f"{said}\n\n{markdown(header, lines)}\n"
+    return pages.render("readme-price.md", setup=document["setup"], cells=document["cells"], sizes=SIZES)
 
 
 def between(readme: str, begin: str, end: str, part: str) -> str:
