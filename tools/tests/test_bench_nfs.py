@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark through an NFS server: what proves a server's mode, who is blocked, and why there is no server."""
 
+import contextlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from rust_writeback.bench import boots, results, target
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.vm.options import NvmeOptions, VmOptions
-
-from bench import sampler
 
 RUST = "rust"
 STEPS = steps(*(f"sequential/nfs/{mode}" for mode in ("buffered", "dontcache", "direct")))
@@ -32,10 +30,7 @@ def served(planned: list[results.Step], *cached: int) -> list[dict[str, Any]]:
 
 def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
     for step in STEPS:
-        plan = step.plan()
-        assert plan["environment"] == {"BENCH_DIRECT": "1", "BENCH_UNCACHED": "0"}
-        assert plan["mode"] == step.load.mode
-    assert [m.mode for m in accept(served(STEPS, 40000, 0, 0), STEPS, 1, RUST)] == ["buffered", "dontcache", "direct"]
+        assert step.plan()["environment"] == {"BENCH_DIRECT": "1", "BENCH_UNCACHED": "0"}
 
 
 @pytest.mark.parametrize(
@@ -47,11 +42,8 @@ def test_what_a_server_leaves_proves_it_where_every_write_was_synced(scenario: s
     lines[1]["dontcache_rounds"] = {"rounds": 0, "most_pages": 0}
     for row in lines[1]["samples"]:
         row[results.COUNTED] = 0
-    if accepted:
+    with contextlib.nullcontext() if accepted else pytest.raises(Failure, match="the DONTCACHE counter never moved"):
         accept(lines, planned, 1, RUST)
-    else:
-        with pytest.raises(Failure, match="the DONTCACHE counter never moved"):
-            accept(lines, planned, 1, RUST)
 
 
 def test_only_a_direct_server_may_use_dontcache_besides() -> None:
@@ -61,17 +53,6 @@ def test_only_a_direct_server_may_use_dontcache_besides() -> None:
     lines[1]["samples"][1][results.COUNTED] = 12
     with pytest.raises(Failure, match="counter moved without DONTCACHE"):
         accept(lines, STEPS, 1, RUST)
-
-
-def test_blocked_threads_are_told_in_seconds_of_all_of_them() -> None:
-    one = accept(served(STEPS, 40000, 0, 0), STEPS, 1, RUST)[0]
-    rows: list[list[float]] = [[0.0, *[0] * 7], [0.5, *[0] * 7], [1.5, *[0] * 7]]
-    for row, blocked in zip(rows, (9, 4, 2), strict=True):
-        row[results.BLOCKED] = blocked
-    assert replace(one, samples=rows).blocked_seconds == pytest.approx(0.5 * 4 + 1.0 * 2)
-    assert replace(one, samples=rows, server_threads=0).blocked_seconds is None
-    told = (b"88 (nfsd) D 2 0 0 0 -1", b"88 (nfsd) I 2 0 0 0 -1", b"88 (D) D) S 2 0 0 0 -1")
-    assert [sampler.is_blocked(stat) for stat in told] == [True, False, False]
 
 
 STOPS = """
@@ -120,7 +101,5 @@ def test_a_machine_that_cannot_serve_says_why(
     where = target.Target(tmp_path, "/export", "xfs")
     if spoil:
         spoil(tmp_path)
-        with pytest.raises(Failure, match=what):
-            target.served(where)
-    else:
+    with pytest.raises(Failure, match=what) if spoil else contextlib.nullcontext():
         assert target.served(where).plan() == {"file_system": "nfs", "directory": str(tmp_path)}

@@ -115,45 +115,14 @@ def fresh(disk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.skip("no io_uring here")
 
 
-def program(path: Path, script: str) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-
-
 def test_the_driver_says_from_when_on_all_was_durable(fresh: Path) -> None:
-    """Of two jobs, the second of which begins late; fio itself has more to do afterwards."""
-    todo = plan(fresh, "size=1m", "rate=2m", "[late]", "startdelay=1", "filename=${BENCH_DIRECTORY}/late")
-    todo["steps"][0]["text"] += "\nrw=write\nbs=64k\nsize=2m\n"
-    todo["steps"][0]["jobs"] = 2
-    guest, step, end = drive(todo)
+    guest, step, end = drive(plan(fresh, "size=1m", "rate=2m"))
     assert (guest["kind"], step["kind"], end["kind"], guest["core"]) == ("guest", "step", "end", end["core"])
-    found = json.loads(step["fio"][step["fio"].index("{\n") :])["jobs"]
-    ended = max(job["job_start"] + job["write"]["runtime"] for job in found)
+    (job,) = json.loads(step["fio"][step["fio"].index("{\n") :])["jobs"]
+    ended = job["job_start"] + job["write"]["runtime"]
     assert ended - jobs.CLOCKS_MS <= step["sync_began_ms"] < step["durable_at_ms"] < ended + 5000
-    assert step["cached_after"]["by_file"] == {"large.data": 256, "late": 512}
+    assert step["cached_after"]["by_file"] == {"large.data": 256}
     assert step["dontcache_rounds"] is None and step["used"]["context_switches"] > 0
-
-
-def test_the_driver_runs_a_program_of_our_own(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the files that it needs, and the place of its files in its words."""
-    monkeypatch.setattr(images, "LOAD", fresh.parent / "load")
-    program(images.LOAD, f"echo $*\nstat -c %s $2/reader.0\ntouch {fresh}/table.0.0")
-    todo = plan(fresh)
-    todo["steps"][0] |= {"command": ["load", "shape", "${BENCH_DIRECTORY}", "buffered"], "needs": {"reader.0": 3 << 20}}
-    _, step, _ = drive(todo)
-    assert step["fio"].splitlines() == [f"shape {fresh} buffered", str(3 << 20)]
-    assert step["cached_after"]["by_file"].keys() == {"reader.0", "table.0.0"}
-
-
-def test_files_are_laid_out_whatever_fio_says_of_it(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """exitall has fio end by a signal as soon as one job has nothing to do."""
-    status = "status=$?\ncase $1 in --create_only=1) exit 128 ;; esac\nexit $status"
-    program(fresh.parent / "fio", f'{shutil.which("fio")} "$@"\n{status}')
-    monkeypatch.setenv("PATH", f"{fresh.parent}:{os.environ['PATH']}")
-    for size, kind in ((1 << 20, "step"), (2 << 20, "refused")):
-        todo = plan(fresh, "size=1m", "overwrite=1")
-        todo["steps"][0]["needs"] = {"large.data": size}
-        assert [line["kind"] for line in drive(todo)] == ["guest", kind, "end"]
 
 
 def test_an_interrupted_driver_removes_its_files(fresh: Path) -> None:
@@ -190,6 +159,8 @@ def test_a_device_is_given_away_in_so_many_words(device: target.Target) -> None:
     assert device.place == catalogue.BARE
     with pytest.raises(Failure, match="whose data would be lost; to allow that, give DESTRUCTIVE=1"):
         target.find(False, {"TARGET": str(device.path)})
+    with pytest.raises(Failure, match="DESTRUCTIVE=yes"):
+        hardware.parse(["--destructive=yes"])
 
 
 def test_a_device_in_use_is_refused(device: target.Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,12 +191,7 @@ def test_sizes_are_multiplied_and_nothing_else() -> None:
     )
     for name in catalogue.NAMES:
         once, thrice = (jobs.read(jobs.find(name), factor) for factor in (1, 3))
-        # Tables of a store are more, not larger: what is read of it stays.
-        read = sum(once.needs.values()) if name == "compaction" else 0
-        assert thrice.footprint == pytest.approx(3 * (once.footprint - read) + read, rel=0.01)
         assert thrice.written == pytest.approx(3 * once.written, rel=0.01)
-        assert thrice.paced_seconds == pytest.approx(3 * once.paced_seconds)
-    assert jobs.read(jobs.find("tree"), 3).command("buffered")[3] == "13860"
 
 
 class Rounds(Guests):
@@ -262,7 +228,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rounds:
     return Rounds(monkeypatch, tmp_path)
 
 
-def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+def test_modes_are_compared_on_one_kernel(rounds: Rounds) -> None:
     only = "--only sequential --only mixed --only memory --only capped --pairs 3"
     assert rounds.bench(*only.split()) == 0
     document = rounds.document("bench-target")
@@ -272,10 +238,8 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds, capsys: pytest.Capture
     assert figures["mb_per_s"]["ratios"].keys() == {"dontcache", "direct"}
     whole, handed_over = figures["mb_per_s"]["buffered"], figures["handed_over"]["buffered"]
     assert whole / handed_over == pytest.approx(HANDED_OVER / DURABLE)
-    # What is not there is left out, and said.
+    # What would use most memory of the machine, or change its settings, is left out.
     assert {step["scenario"] for plan in rounds.plans for step in plan["steps"]} == {"sequential", "mixed"}
-    told = "left out: the loads that use three quarters of the memory or other dirty limits"
-    assert told in capsys.readouterr().out
 
 
 def test_a_device_gets_the_loads_of_devices_and_no_other(
@@ -288,8 +252,6 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
     (plan,) = rounds.plans
     assert (plan.get("directory"), plan["device"], plan["file_system"]) == (None, str(device.path), "device")
     assert {step["scenario"] for step in plan["steps"]} == {"device-read", "depth-1"}
-    command = "make bench TARGET=/mnt/here ARGS='--size 2 --destructive --pairs 1'"
-    assert rounds.document("bench-target")["setup"]["command"] == command
 
 
 def test_what_cannot_be_measured_is_partial(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
@@ -319,26 +281,7 @@ def test_writes_whose_mode_does_not_show_in_the_cache_are_refused(mode: str, cac
         accept(lines, planned, 1, KERNEL)
 
 
-def test_a_driver_that_dies_is_no_success(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(fresh.parent / "python3", "kill -9 $$")
-    monkeypatch.setenv("PATH", f"{fresh.parent}:{os.environ['PATH']}")
-    with pytest.raises(Failure, match="the driver ended with status -9"):
-        drive(plan(fresh))
-
-
-def test_a_dry_run_runs_nothing(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_runs_nothing(rounds: Rounds) -> None:
     before = sorted(rounds.folder.rglob("*"))
     assert rounds.bench("--dry-run", "--only", "sequential") == 0
     assert not rounds.plans and sorted(rounds.folder.rglob("*")) == before
-    assert "sequential/xfs/dontcache, target: sequential writes of 1 MiB, 2147 MB" in capsys.readouterr().out
-
-
-def test_what_cannot_be_asked_for_is_told() -> None:
-    for words, told in (("--size=0", "--size"), ("--size=big", "--size"), ("--destructive=yes", "DESTRUCTIVE=yes")):
-        with pytest.raises(Failure, match=told):
-            hardware.parse([words])
-
-
-def test_a_folder_is_not_given_away(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="DESTRUCTIVE=1 is for a block device, /mnt/here is a folder"):
-        target.find(True, {"TARGET": str(tmp_path), "TARGET_NAME": "/mnt/here"})

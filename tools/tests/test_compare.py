@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A comparison reports what it can prove, and refuses all else."""
 
-import os
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +12,8 @@ from bench_samples import accept, boot, steps
 from rust_writeback.bench import catalogue, results, summary
 from rust_writeback.errors import Failure
 
-from bench import kernel as files  # noqa: E402
-from bench import pages, sampler, usage  # noqa: E402
+from bench import kernel as files
+from bench import pages, usage
 
 RUST = "rust"
 STEPS = results.plan(catalogue.select("xfs", ["buffered", "dontcache"], ["sequential", "random", "writers-4", "writers-32"]))
@@ -24,10 +21,8 @@ STEPS = results.plan(catalogue.select("xfs", ["buffered", "dontcache"], ["sequen
 
 def test_a_good_boot_is_accepted() -> None:
     measurements = accept(boot("rust", STEPS), STEPS, 1, RUST)
-    assert len(measurements) == 8
     dontcache = next(m for m in measurements if (m.scenario, m.mode) == ("writers-32", "dontcache"))
-    assert (dontcache.peak_dirty_pages, dontcache.counter_after, dontcache.first) == (1000, 0, True)
-    assert (dontcache.outcome.ios, dontcache.percentile_ms(50)) == (32 * 512, 0.1)
+    assert (len(measurements), dontcache.peak_dirty_pages, dontcache.outcome.ios) == (8, 1000, 32 * 512)
 
 
 UNMOVED = {"samples": [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]], "dontcache_rounds": {"rounds": 0, "most_pages": 0}}
@@ -112,13 +107,12 @@ def test_a_percentile_is_what_enough_requests_do_not_exceed(bins: dict[int, int]
 def test_temporary_files_neither_stay_nor_count() -> None:
     planned = steps("temp-burst/xfs/buffered")
     lines = boot("rust", planned)
+    stream, temporary = accept(lines, planned, 1, RUST)
+    assert stream.written == stream.outcome.bytes == 8 << 20
+    assert stream.moved == stream.outcome.bytes + temporary.outcome.bytes
     # fio removes it at the end, or did not come to it: neither is a wrong load.
-    for more in ({}, {"temporary.0": 8192}):
-        lines[1]["cached_after"]["by_file"] |= more
-        stream, temporary = accept(lines, planned, 1, RUST)
-        assert stream.cached_pages == 5000
-        assert stream.written == stream.outcome.bytes == 8 << 20
-        assert stream.moved == stream.outcome.bytes + temporary.outcome.bytes
+    lines[1]["cached_after"]["by_file"]["temporary.0"] = 8192
+    assert accept(lines, planned, 1, RUST)[0].cached_pages == 5000
     lines[1]["cached_after"]["by_file"]["somebody's"] = 1
     with pytest.raises(Failure, match="2 files of 1"):
         accept(lines, planned, 1, RUST)
@@ -150,10 +144,6 @@ def test_what_is_paced_or_ends_with_others_has_no_second_half() -> None:
     assert (paced.paced, writer.paced, writer.half_ms, readers.half_ms) == (True, False, 400, None)
     of_paced = {metric.name for metric in summary.FULL if metric.of_boot(paced) is not None}
     assert not of_paced & {summary.MAIN, "start", "mb_per_s", "handed_over"}
-    assert {"p50", "writes", "switches"} < of_paced
-    lines = boot("rust", planned)
-    del lines[2]["used_with_sync"]["device_written"]
-    assert accept(lines, planned, 1, RUST)[1].half_ms is None
 
 
 def test_a_load_that_ends_before_a_steady_state_is_refused() -> None:
@@ -189,39 +179,9 @@ def test_the_driver_reads_what_the_kernel_says() -> None:
     assert files.transferred(stat) == {"read": 80 * 512, "written": 4096 * 512, "writes": 7, "flushes": 2}
 
 
-def test_the_driver_reads_the_clocks_of_other_processes() -> None:
-    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
-        time.sleep(0.2)
-        used = usage.cpu_microseconds(busy.pid)
-        busy.kill()
-    assert 1_000 < used < 2_000_000
-
-
-def test_workers_are_found_and_one_that_was_not_there_began_at_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for process, name in ((9, "kworker/u8:3-flush-259:0"), (10, "fio"), (11, "nfsd")):
-        (tmp_path / str(process)).mkdir()
-        (tmp_path / str(process) / "comm").write_text(f"{name}\n")
-    monkeypatch.setattr(usage, "PROC", str(tmp_path))
-    monkeypatch.setattr(usage, "cpu_microseconds", {9: 700, 11: 0}.get)
-    assert usage.of_workers() == {9: 700, 11: 0}
-    device = {"read": 0, "written": 0, "writes": 0}
-    before, after = usage.Usage(10, {1: 50, 2: 7}, device), usage.Usage(25, {1: 60, 3: 5}, device | {"writes": 3})
-    found = after.since(before)
-    assert (found["context_switches"], found["worker_seconds"]) == (15, 15e-6)
-    assert (found["device_written"], found["device_writes"]) == (0, 3)
-
-
-def test_samples_begin_before_a_load_and_end_after_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """However short it is, and without our core."""
-    monkeypatch.setattr(sampler, "DEBUGFS", str(tmp_path))
-    monkeypatch.setattr(os, "sched_setscheduler", lambda *_: None)  # it is the test's own thread here
-    found = sampler.Sampler(b"0:0", 0.01)
-    monkeypatch.setattr(found, "join", lambda: None)
-    begin = time.time()
-    found.done.set()
-    found.run()
-    assert begin <= found.began <= time.time()
-    assert [0 <= row[0] <= time.time() - begin + 0.001 for row in found.stop()] == [True, True]
+def test_a_worker_that_was_not_there_began_at_nothing() -> None:
+    before, after = usage.Usage(10, {1: 50, 2: 7}, {"writes": 2}), usage.Usage(25, {1: 60, 3: 5}, {"writes": 5})
+    assert after.since(before) == {"context_switches": 15, "worker_seconds": 15e-6, "device_writes": 3}
 
 
 def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:

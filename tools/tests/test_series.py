@@ -72,23 +72,6 @@ def units() -> list[Unit]:
     return [part for units in in_hunks(HOOKS).values() for unit in units for part in taken_apart(unit)]
 
 
-def test_a_file_grows_by_its_patches() -> None:
-    grown = Grown("fs/a.c", ORIGINAL, units())
-    assign(grown, [Patch("kick", "", [], {"fs/a.c": ["rust_kick.h"]}), Patch("tail", "", [], {"fs/a.c": ["*"]})], None)
-    assert grown.at(0) == "".join(ORIGINAL)
-    assert grown.at(1) == "one\n#include <linux/rust_kick.h>\ntwo\nthree\nfour\nfive\nsix\n"
-    last = "one\n#include <linux/rust_kick.h>\n#include <linux/rust_tail.h>\ntwo\nthree\nfour\nif (!mine)\n\tfive\nsix\n"
-    assert grown.at(2) == last
-
-
-def test_lines_of_a_new_file_are_held_back_with_what_leads_to_them() -> None:
-    text = "enum {\n    /// One.\n    One = 1,\n    /// Two.\n    Two = 2,\n}\n"
-    grown = Grown("a.rs", [], held_back(text, ["Two ="], "a.rs"))
-    assign(grown, [Patch("one", "", ["a.rs"]), Patch("two", "", [], {"a.rs": ["Two ="]})], 0)
-    assert (grown.at(0), grown.at(1)) == (None, "enum {\n    /// One.\n    One = 1,\n}\n")
-    assert grown.at(2) == text
-
-
 @pytest.mark.parametrize(
     "plan, said",
     [

@@ -3,7 +3,6 @@
 
 import pytest
 from rust_writeback import paths
-from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.vm.options import VmOptions
 
@@ -29,10 +28,3 @@ def test_what_is_bad_is_told_and_changes_nothing(core: str) -> None:
     assert not result.complaint
     told = result.console.read_text(errors="replace").count("' invalid for parameter `rust_writeback.core'")
     assert told == len(given), f"{told} values are told to be bad"
-
-
-def test_the_last_of_two_is_what_counts() -> None:
-    """A bad value after a good one leaves the good one, which is not the core that was asked for."""
-    options = VmOptions(core="rust", mem="512M", nvme=None, append="rust_writeback.core=c rust_writeback.core=rus")
-    with pytest.raises(Failure, match="the kernel runs the c core, not the rust core"):
-        emulated.run(options, [ASK], again=emulated.from_scratch)

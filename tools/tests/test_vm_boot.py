@@ -54,21 +54,16 @@ def test_output_and_status_come_back_exactly(tmp_path: Path) -> None:
 
 
 def test_the_guest_is_as_promised() -> None:
-    """The drive has its size and queues, and everything is mounted."""
+    """The core, the drive with its size and queues, CPUs, and a root that several guests share."""
     options = VmOptions(core="c", smp=1, mem="768M", nvme=NvmeOptions("1G", queues=1), append="some.word=7")
     script = """
         set -eu
         test "$(blockdev --getsize64 $NVME)" = 1073741824
         test "$(ls /sys/class/block/${NVME##*/}/mq | wc -l)" = 1
         test "$(cat /sys/kernel/debug/rust_writeback/core)" = c
-        test "$(nproc)" = 1 && test "$(id -u)" = 0
+        test "$(nproc)" = 1
         grep -q some.word=7 /proc/cmdline
-        grep -qw memory /sys/fs/cgroup/cgroup.subtree_control
-        grep -qw io /sys/fs/cgroup/cgroup.subtree_control
-        test -e /sys/kernel/tracing/events/writeback && test -d /sys/kernel/config
-        for place in /tmp /run /var/tmp /root /dev/shm /mnt; do touch $place/x; done
         ! touch /usr/x 2>/dev/null
-        mkfs.xfs -q $NVME && mount $NVME /mnt && fio --version && python3 -c 'import ctypes, json'
         kill -9 $$
     """
     result = boot(script, options)
@@ -116,14 +111,6 @@ def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_warning_is_told() -> None:
     result = boot("echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT")
     assert result.status == 0 and result.complaint
-
-
-def test_the_command_line_prints_the_console_then_one_line() -> None:
-    done = subprocess.run(tool("--mem", "512M", "--", "echo c >/proc/sysrq-trigger"), capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (126, "")
-    *tail, last = done.stderr.splitlines()
-    assert last.startswith("error: the guest panicked: ")
-    assert any("sysrq triggered crash" in line for line in tail)
 
 
 def qemus() -> set[str]:

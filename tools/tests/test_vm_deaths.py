@@ -85,20 +85,6 @@ OPTIONS = VmOptions(nvme=None)
 accelerator = emulated.accelerator
 
 
-@pytest.mark.parametrize(("trial", "verdict"), [(HELLO + r'say("control", "exit 0 0 0 0\n"); signal.pause()', "kvm"), (DIES, "tcg")])
-def test_kvm_is_tried_once(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trial: str, verdict: str) -> None:
-    device = tmp_path / "kvm"
-    monkeypatch.setattr(emulated, "KVM", device)
-    monkeypatch.setattr(paths, "BUILD", tmp_path)
-    monkeypatch.setattr(paths, "STAMPS", tmp_path / "stamps")
-    plans = plan(trial, trial, "again")
-    assert accelerator(paths.BZIMAGE) == "tcg"
-    device.touch()
-    assert [accelerator(paths.BZIMAGE) for _ in range(2)] == [verdict] * 2
-    monkeypatch.setattr(qemu, "version", lambda arch=X86: "another")
-    assert accelerator(paths.BZIMAGE) == verdict and plans.read_text() == "again\n"
-
-
 def test_a_qemu_that_dies_is_tried_again(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a signal when some of the output is missing though the status came, or of a timer that it loses."""
     plan(HALF + r'say("control", "exit 0 0 5 0\n"); die(signal.SIGSEGV)', HALF + f"log({DEAF!r}); sys.exit(0)", LIVES)

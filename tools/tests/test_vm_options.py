@@ -39,12 +39,6 @@ def test_the_command_is_all_that_follows_the_dashes() -> None:
     assert emulated._parse([])[1] == []
 
 
-def test_counted_time_has_a_drive_only_when_asked() -> None:
-    assert emulated._parse([])[0].nvme == NvmeOptions()
-    assert emulated._parse(["--icount"])[0].nvme is None
-    assert emulated._parse(["--icount", "--nvme", "size=1G"])[0].nvme == NvmeOptions("1G")
-
-
 def line(accel: str, **options: object) -> str:
     wires = qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
     return " ".join(qemu.command(VmOptions(**options), accel, wires))  # type: ignore[arg-type]
