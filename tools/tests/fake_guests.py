@@ -26,21 +26,23 @@ def says(*parts: bytes, status: int = 0, complaint: str = "", console: Path = Pa
     return boot
 
 
-def dies(*parts: bytes) -> Boot:
-    """A guest that oopses after that."""
+def dies(*parts: bytes, kind: str = "oops") -> Boot:
+    """A guest that oopses after that, or what else dies in it."""
 
     def boot(stdout: Callable[[bytes], None]) -> emulated.VmResult:
         says(*parts)(stdout)
-        raise emulated.VmFailure("oops", "the guest oopsed", Path("/src/build/log/x"))
+        raise emulated.VmFailure(kind, "the guest oopsed", Path("/src/build/log/x"), "it aborted" if kind == "qemu" else "")
 
     return boot
 
 
-def plan(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> None:
-    """Let these be the next boots."""
-    left = list(boots)
+def plan(monkeypatch: pytest.MonkeyPatch, *boots: Boot) -> list[list[str]]:
+    """Let these be the next boots; the commands that they get."""
+    left, commands = list(boots), []
 
-    def run(_options: emulated.VmOptions, _command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
+    def run(_options: emulated.VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
+        commands.append(command)
         return left.pop(0)(stdout)
 
     monkeypatch.setattr(emulated, "run", run)
+    return commands

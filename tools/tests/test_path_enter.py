@@ -90,14 +90,6 @@ def test_a_root_that_cannot_be_made_is_told_and_not_there(
     assert not machine.roots()
 
 
-def test_mirror_comes_from_apt(machine: Machine) -> None:
-    machine.mmdebstrap('echo "$@" >&2; exit 1')
-    offered = ("Other|main|http://other/", f"Debian|main|file://{machine.mirror}/", "Debian|main|http://later/")
-    machine.program("apt-get", "".join(f"echo '{line}'\n" for line in offered))
-    _, complaint = machine.run("true", DEBIAN_MIRROR="")
-    assert f"deb file://{machine.mirror} trixie-backports main" in complaint
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_ended_while_making_the_root(machine: Machine, number: signal.Signals) -> None:
     flag = f"{machine.folder}/started"

@@ -2,13 +2,11 @@
 """Wiring patches: all hunks or nothing, and always from the pristine original."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 from rust_writeback.build import wiring
 from rust_writeback.errors import Failure
-from rust_writeback.paths import PROJECT
 
 ORIGINAL = "".join(f"line {number}\n" for number in range(1, 21))
 
@@ -75,16 +73,3 @@ def test_a_hunk_that_does_not_apply_is_named_and_nothing_is_changed(house: House
     with pytest.raises(Failure, match=words):
         house.apply(rust=patch_of("mm/x.c", hunk(5)), mm=patch)
     assert house.read("mm/x.c") == house.read("mm/y.c") == ORIGINAL
-
-
-def macros(text: str) -> list[str]:
-    """The names of the macros with parameters that a header defines."""
-    return re.findall(r"^\s*#\s*define\s+(\w+)\(", text, re.M)
-
-
-def test_no_header_of_ours_redefines_what_c_calls() -> None:
-    """A hook is a line of a wiring patch: it is seen where it acts, and names what it takes."""
-    assert macros("#define bio_in_atomic()\trust_bio_in_atomic(bio)\n") == ["bio_in_atomic"]
-    headers = [path for folder in ("mm", "fs", "block") for path in (PROJECT / folder).rglob("*.h")]
-    assert len(headers) > 5
-    assert [name for path in headers for name in macros(path.read_text()) if "rust" not in name.lower()] == []

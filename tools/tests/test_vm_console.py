@@ -9,16 +9,6 @@ OOPS = """\
 [    3.1] Oops: Oops: 0002 [#1] SMP NOPTI
 [    3.2] Kernel panic - not syncing: Fatal exception
 """
-BUG = "[    3.1] kernel BUG at drivers/misc/lkdtm/bugs.c:105!\n[    3.2] Kernel panic - not syncing: Fatal exception\n"
-PANIC = "[    2.0] sysrq: Trigger a crash\n[    2.0] Kernel panic - not syncing: sysrq triggered crash\n"
-SOFT = """\
-[    9.0] watchdog: BUG: soft lockup - CPU#0 stuck for 23s! [sh:88]
-[    9.0] Kernel panic - not syncing: softlockup: hung tasks
-"""
-HUNG = """\
-[   20.0] INFO: task sh:88 blocked for more than 10 seconds.
-[   20.0] Kernel panic - not syncing: hung_task: blocked tasks
-"""
 HARD = "[   20.0] Kernel panic - not syncing: Hard LOCKUP\n"
 LOCKED = """\
 [   20.0] watchdog: CPU0: Watchdog detected hard LOCKUP on cpu 1
@@ -35,19 +25,18 @@ LOCKED = """\
 [   20.0] RSP: 0018:ffff888000987f10 EFLAGS: 00010206
 """
 DEAF = LOCKED.format(where="pv_native_safe_halt", flags="00010212") + HARD
-STALL = "[   20.0] rcu: INFO: rcu_preempt detected stalls\n[   20.0] Kernel panic - not syncing: RCU Stall\n"
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
         (OOPS, "oops", "NULL pointer"),
-        (BUG, "oops", "lkdtm"),
-        (PANIC, "panic", "sysrq triggered crash"),
-        (SOFT, "hang", "softlockup"),
-        (HUNG, "hang", "blocked tasks"),
+        ("kernel BUG at drivers/misc/lkdtm/bugs.c:105!\nKernel panic - not syncing: Fatal exception\n", "oops", "lkdtm"),
+        ("[    2.0] Kernel panic - not syncing: sysrq triggered crash\n", "panic", "sysrq triggered crash"),
+        ("Kernel panic - not syncing: softlockup: hung tasks\n", "hang", "softlockup"),
+        ("Kernel panic - not syncing: hung_task: blocked tasks\n", "hang", "blocked tasks"),
         (HARD, "hang", "Hard LOCKUP"),
-        (STALL, "hang", "RCU Stall"),
+        ("rcu: INFO: rcu_preempt detected stalls\nKernel panic - not syncing: RCU Stall\n", "hang", "RCU Stall"),
         ("Kernel panic - not syncing: Fatal exception in interrupt\n", "oops", "interrupt"),
         ("[  1.0] BUG: failure at mm/x.c:7/f()!\n[  1.0] Kernel panic - not syncing: BUG!\n", "oops", "mm/x.c:7"),
         ("Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x60001000\n", "oops", "addr 0x0"),

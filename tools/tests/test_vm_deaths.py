@@ -1,195 +1,112 @@
 # SPDX-License-Identifier: GPL-2.0
 """What QEMU itself dies of is tried again, three times in all; what the guest dies of never is."""
 
-import json
-import sys
-from collections.abc import Callable
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rust_writeback import errors, paths
-from rust_writeback.arch import X86
 from rust_writeback.check import power_cuts
-from rust_writeback.vm import emulated, images, in_turn, machine, qemu
-from rust_writeback.vm.torn_drive import Drive, SECTOR
+from rust_writeback.vm import emulated, images, in_turn, machine
+from rust_writeback.vm.emulated import VmFailure
 from rust_writeback.vm.options import VmOptions
+from rust_writeback.vm.torn_drive import Drive, SECTOR
+
+from fake_guests import dies, plan, says, section
 from test_vm_console import DEAF
 
-FAKE = """#!{python}
-import os, re, signal, sys
-from pathlib import Path
-
-plans = Path({plans!r})
-plan, *rest = plans.read_text().splitlines()
-plans.write_text("".join(line + "\\n" for line in rest))
-line = " ".join(sys.argv)
-ports = dict(re.findall(r"socket,id=(\\w+),fd=(\\d+)", line))
-
-
-def say(port, text):
-    os.write(int(ports[port]), text.encode())
-
-
-def log(text):
-    Path(re.search(r"id=console,path=(\\S+)", line)[1]).write_text(text)
-
-
-def words(text):
-    sys.stderr.write(text)
-    sys.stderr.flush()
-
-
-def die(number=signal.SIGABRT):
-    os.kill(os.getpid(), number)
-
-
-exec(plan)
-"""
-"""A QEMU that does what is next in a file."""
-
-HELLO = r'say("control", "hello 7.3\ncore rust\n"); '
-HALF = HELLO + 'say("stdout", "half"); '
-ASSERTION = "physmem.c:700: iotlb_to_section: Assertion `index < nb' failed."
-WORDS = rf'words("qemu-system-x86_64: {ASSERTION}\n"); '
-DIES = HALF + WORDS + "die()"
-LIVES = HELLO + r'say("stdout", "whole"); say("control", "exit 7 0 5 0\n"); signal.pause()'
-
-Plan = Callable[..., Path]
-
-
-@pytest.fixture
-def plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
-    """Put a QEMU in place that does these things, a line of them in each of its boots."""
-    fake, plans, anything = (tmp_path / name for name in ("qemu", "plans", "anything"))
-    fake.write_text(FAKE.format(python=sys.executable, plans=str(plans)))
-    fake.chmod(0o755)
-    anything.write_bytes(b"")
-    monkeypatch.setitem(qemu.BOARDS, X86, replace(qemu.BOARDS[X86], program=str(fake)))
-    monkeypatch.setattr(qemu, "version", lambda arch=X86: "1")
-    monkeypatch.setattr(images, "ensure", lambda whole, arch: None)
-    monkeypatch.setattr(images, "init", lambda arch: anything)
-    monkeypatch.setattr(emulated, "accelerator", lambda kernel: "tcg")
-    monkeypatch.setattr(machine, "polite", lambda: None)
-    monkeypatch.setattr(paths, "LOG", tmp_path / "log")
-    monkeypatch.setattr(paths, "BZIMAGE", anything)
-
-    def planned(*lines: str) -> Path:
-        plans.write_text("".join(f"{line}\n" for line in lines))
-        return plans
-
-    return planned
-
-
-OPTIONS = VmOptions(nvme=None)
-accelerator = emulated.accelerator
-
-
-def test_a_qemu_that_dies_is_tried_again(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a signal when some of the output is missing though the status came, or of a timer that it loses."""
-    plan(HALF + r'say("control", "exit 0 0 5 0\n"); die(signal.SIGSEGV)', HALF + f"log({DEAF!r}); sys.exit(0)", LIVES)
-    output = bytearray()
-
-    def again(failure: emulated.VmFailure) -> None:
-        assert output == b"half" and failure.qemu_died
-        output.clear()
-
-    result = emulated.run(OPTIONS, ["true"], stdout=output.extend, again=again)
-    assert (result.status, result.deaths, output) == (7, 2, b"whole")
-    first = "QEMU died (no message, Segmentation fault); trying again, 2 of 3\n"
-    second = "QEMU died (CPU 1 is halted and gets no interrupt of its timer); trying again, 3 of 3\n"
-    assert capsys.readouterr().err == first + second
-
-
-def test_the_third_death_in_a_row_is_a_line_and_a_status(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
-    plans = plan(DIES, DIES, DIES, LIVES)
-
-    def main() -> int:
-        return emulated.run(OPTIONS, ["true"], again=emulated.from_scratch).status
-
-    assert errors.run_main(main) == 128
-    *_, last = capsys.readouterr().err.splitlines()
-    assert last.startswith(f"error: QEMU died 3 times in a row: {ASSERTION}; the console is in ")
-    assert plans.read_text() == f"{LIVES}\n"
-
-
-def test_the_command_line_repeats_nothing(plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
-    plans = plan(DIES, LIVES)
-    assert errors.run_main(lambda: emulated.main(["--", "true"])) == 128
-    out, err = capfd.readouterr()
-    assert out == "half" and err.splitlines()[-1].startswith("error: QEMU died: physmem")
-    assert plans.read_text() == f"{LIVES}\n"
-
-
-PANIC = r'log("[    1.0] Kernel panic - not syncing: it is over\n"); '
-EVENT = """say("monitor", '{"event": "GUEST_PANICKED"}'); """
+LOG = paths.LOG / "vm.log"
+DONE = machine.Story(kernel="7.3.4", core="rust", status=0)
+BROKEN_OFF = replace(DONE, status=None)
+ABORTED = replace(
+    BROKEN_OFF, returncode=-signal.SIGABRT, qemu_stderr="qemu-system-x86_64: physmem.c:700: Assertion `index < nb' failed.\n"
+)
+WARNING = "[    1.0] WARNING: mm/x.c:7 at f+0x1\n"
+PANIC = "[    1.0] Kernel panic - not syncing: it is over\n"
 
 
 @pytest.mark.parametrize(
-    ("end", "kind"),
+    ("story", "console", "kind", "words", "repeated"),
     [
-        (HALF + PANIC + "die()", "panic"),
-        (HALF + EVENT + "die()", "panic"),
-        (HALF + r'log("[    1.0] kernel BUG at mm/x.c:1!\n"); die()', "oops"),
-        (HALF + "signal.pause()", "hang"),
-        (HALF + f"log({'WARNING: mm/x.c:7' + chr(10) + DEAF!r}); sys.exit(0)", "hang"),
-        (HALF + "sys.exit(0)", "qemu"),
-        (HELLO + r'say("control", f"exit 0 {1 << 7} 0 0\n"); signal.pause()', "oops"),
-        (r"""words("qemu: 'nvme' is not a valid device model name\n"); sys.exit(1)""", "qemu"),
-        (HALF + r'log("[    1.0] WARNING: mm/x.c:7 at f+0x1\n"); die()', "qemu"),
+        (ABORTED, "", "qemu", "QEMU died: physmem.c:700: Assertion", True),
+        # Some of the output is missing though the status came.
+        (replace(DONE, returncode=-signal.SIGSEGV), "", "qemu", "Segmentation fault", True),
+        (BROKEN_OFF, DEAF, "qemu", "CPU 1 is halted and gets no interrupt", True),
+        # A complaint of the kernel is not passed over.
+        (ABORTED, WARNING, "qemu", "after the kernel had complained", False),
+        (BROKEN_OFF, WARNING + DEAF, "hang", "Hard LOCKUP", False),
+        (ABORTED, PANIC, "panic", "it is over", False),
+        (replace(ABORTED, events=[machine.PANICKED]), "", "panic", "without a word", False),
+        (ABORTED, "[    1.0] kernel BUG at mm/x.c:1!\n", "oops", "mm/x.c:1", False),
+        (replace(BROKEN_OFF, silent="it was silent for 120 seconds"), "", "hang", "silent for 120 seconds", False),
+        (replace(DONE, taint=emulated.TAINT_DIE), "", "oops", "tainted", False),
+        (replace(BROKEN_OFF, returncode=1, qemu_stderr="qemu: 'nvme' is no device\n"), "", "qemu", "'nvme' is no device", False),
+        (BROKEN_OFF, "", "qemu", "shut down before it reported", False),
     ],
 )
-def test_nothing_else_is_repeated(plan: Plan, monkeypatch: pytest.MonkeyPatch, end: str, kind: str) -> None:
-    """A panic, an oops, silence, a guest that goes off, a wrong option; and a complaint of the kernel is kept."""
-    plans = plan(end, LIVES)
-    monkeypatch.setattr(emulated, "BEAT_SECONDS", 0.5)
-    with pytest.raises(emulated.VmFailure) as caught:
-        emulated.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
-    assert caught.value.kind == kind and not caught.value.qemu_died
-    assert plans.read_text() == f"{LIVES}\n"
+def test_how_it_ends(story: machine.Story, console: str, kind: str, words: str, repeated: bool) -> None:
+    with pytest.raises(VmFailure, match=words) as caught:
+        emulated._judge(VmOptions(), story, console, LOG)
+    assert (caught.value.kind, caught.value.qemu_died) == (kind, repeated)
+    assert "\n" not in str(caught.value) and "build/log/vm.log" in str(caught.value)
 
 
-def test_a_full_disk_of_the_host_is_no_hang(plan: Plan) -> None:
+def test_a_run_that_came_through() -> None:
+    emulated._judge(VmOptions(), replace(DONE, status=3), WARNING, LOG)
+
+
+def test_a_full_disk_of_the_host_is_no_hang() -> None:
     """QEMU stops the guest, which would be silent from then on, and says why."""
-    event = json.dumps({"event": "BLOCK_IO_ERROR", "data": {"device": "nvme", "nospace": True}})
-    plan(HALF + rf"say('monitor', '{event}\n'); signal.pause()")
     with pytest.raises(errors.Failure, match="^no room left on the disk of build; free some space") as caught:
-        emulated.run(OPTIONS, ["true"], again=lambda _: pytest.fail("it was to be repeated"))
-    assert not isinstance(caught.value, emulated.VmFailure)
+        emulated._judge(VmOptions(), replace(BROKEN_OFF, silent="silent", events=[machine.NO_ROOM]), "", LOG)
+    assert not isinstance(caught.value, VmFailure)
 
 
-class Guests:
-    """Boots that are made up: what the driver prints in each, and whether QEMU, the guest or nothing dies then."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *boots: tuple[str, str]) -> None:
-        self.left = list(boots)
-        self.asked: list[str] = []
-        self.ended: list[tuple[str, int, str]] = []
-        monkeypatch.setattr(emulated, "run", self._run)
-
-    def _run(self, options: VmOptions, command: list[str], stdout: Callable[[bytes], None]) -> emulated.VmResult:
-        self.asked.append("".join(command[7:]))
-        printed, end = self.left.pop(0)
-        for script in printed:
-            stdout(f"\0begin {script.lower()}\n".encode())
-            if script.islower():
-                stdout(b"\0end 0 0\n")
-        if end == "qemu":
-            raise DEATH
-        if end:
-            raise emulated.VmFailure(end, "the guest died", Path("/log"))
-        return emulated.VmResult(0, b"", b"", Path("/log"), "tcg", [], "", "rust", "")
-
-    def run(self, scripts: str) -> int:
-        """Run them, and note how each ended; how many boots were yielded?"""
-
-        def ended(script: in_turn.Ended) -> None:
-            self.ended.append((script.script, script.status, script.kind))
-
-        return len(list(in_turn.run(VmOptions(), "/share", "./$0", 60, list(scripts), ended)))
+@pytest.mark.parametrize(("core", "words"), [("c", "runs the c core, not the rust"), ("none", "has no writeback core")])
+def test_the_wrong_core_is_no_result(core: str, words: str) -> None:
+    with pytest.raises(errors.Failure, match=words):
+        emulated._judge(VmOptions(), replace(BROKEN_OFF, core=core, refused=True), "", LOG)
 
 
-DEATH = emulated.VmFailure("qemu", "QEMU died: it aborted", Path("/log"), "it aborted")
+DEATH = VmFailure("qemu", "QEMU died: it aborted", LOG, "it aborted")
+OOPS = VmFailure("oops", "the guest oopsed", LOG)
+
+
+@pytest.mark.parametrize(
+    ("ends", "repeats", "boots", "status"),
+    [
+        ([DEATH, DEATH, None], True, 3, 7),
+        ([DEATH, DEATH, DEATH, None], True, 3, 128),
+        ([DEATH, OOPS, None], True, 2, 125),
+        # Without somebody who forgets what came, nothing is repeated.
+        ([DEATH, None], False, 1, 128),
+    ],
+)
+def test_only_a_death_of_qemu_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, ends: list[VmFailure | None], repeats: bool, boots: int, status: int
+) -> None:
+    left, forgotten = list(ends), list[VmFailure]()
+
+    def boot(*_: object) -> emulated.VmResult:
+        if failure := left.pop(0):
+            raise failure
+        return says(status=7)(lambda _: None)
+
+    monkeypatch.setattr(emulated, "_boot", boot)
+    monkeypatch.setattr(images, "ensure", lambda whole, arch: None)
+    monkeypatch.setattr(paths, "BZIMAGE", Path(__file__))
+    options = VmOptions(nvme=None, kernel=Path(__file__), accel="tcg")
+    again = forgotten.append if repeats else None
+    assert errors.run_main(lambda: emulated.run(options, ["true"], again=again).status) == status
+    assert (len(ends) - len(left), len(forgotten)) == (boots, boots - 1)
+
+
+def printed(scripts: str) -> bytes:
+    """What the driver says of scripts with these names; one in capitals was interrupted."""
+    return b"".join(section(one, "") if one.islower() else f"\0begin {one.lower()}\n".encode() for one in scripts)
+
+
 BLAMED = ("b", in_turn.NO_STATUS, in_turn.EARLY)
 
 
@@ -213,24 +130,22 @@ BLAMED = ("b", in_turn.NO_STATUS, in_turn.EARLY)
 def test_scripts_in_turn(
     monkeypatch: pytest.MonkeyPatch, planned: list[tuple[str, str]], yielded: int, asked: list[str], blamed: list[object]
 ) -> None:
-    guests = Guests(monkeypatch, *planned)
-    assert guests.run("abc") == yielded
-    assert guests.asked == asked
+    commands = plan(monkeypatch, *(dies(printed(said), kind=end) if end else says(printed(said)) for said, end in planned))
+    ended: list[in_turn.Ended] = []
+    assert len(list(in_turn.run(VmOptions(), "/share", "./$0", 60, list("abc"), ended.append))) == yielded
+    assert ["".join(command[7:]) for command in commands] == asked
     b = blamed or [("b", 0, "")]
-    assert guests.ended == [("a", 0, ""), *b, ("c", 0, "")]
+    assert [(one.script, one.status, one.kind) for one in ended] == [("a", 0, ""), *b, ("c", 0, "")]
 
 
-def test_a_qemu_that_dies_three_times_before_any_script_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    guests = Guests(monkeypatch, *[("", "qemu")] * 3)
-    with pytest.raises(emulated.VmFailure, match="^QEMU died 3 times in a row: it aborted; the console") as caught:
-        guests.run("ab")
-    assert caught.value.status == 128 and "\n" not in str(caught.value)
-    assert not guests.ended
-
-
-def test_a_kernel_that_does_not_boot_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(emulated.VmFailure, match="the guest died"):
-        Guests(monkeypatch, ("", "oops")).run("ab")
+@pytest.mark.parametrize(
+    ("kind", "boots", "words"), [("qemu", 3, "^QEMU died 3 times in a row"), ("oops", 1, "^the guest oopsed")]
+)
+def test_a_kernel_that_does_not_boot_is_a_failure(monkeypatch: pytest.MonkeyPatch, kind: str, boots: int, words: str) -> None:
+    commands = plan(monkeypatch, *[dies(kind=kind)] * 3)
+    with pytest.raises(VmFailure, match=words):
+        list(in_turn.run(VmOptions(), "/share", "./$0", 60, ["a", "b"], lambda _: pytest.fail("a script ended")))
+    assert len(commands) == boots
 
 
 @pytest.mark.parametrize("begun", ["", "checked", "acknowledged"])
