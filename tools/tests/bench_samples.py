@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a guest's driver would say of a boot, and guests that say it, for the tests of the comparison."""
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -67,7 +68,7 @@ def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[s
         job["job_start"] = START
         if scenario.program:
             job["durable"] = (HANDED_OVER if section.reads else DURABLE) / speed
-        found += [job] * section.jobs
+        found += [copy.deepcopy(job) for _ in range(section.jobs)]
     if scenario.program:
         return {"fio version": "load", "jobs": found}
     return {"fio version": "fio-3.39", "global options": {}, "jobs": found}

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_samples import LOADS, Guests, accept, boot, steps
+from bench_samples import LOADS, Guests, steps
 from rust_writeback import paths
-from rust_writeback.bench import boots, catalogue, compare, drives, journal, native, report, results
+from rust_writeback.bench import boots, compare, journal, report
 from rust_writeback.bench.catalogue import Entry
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
@@ -21,28 +21,6 @@ from bench import load
 from bench.kernel import Refused
 
 RUST = "rust"
-
-
-@pytest.mark.parametrize(
-    ("mode", "cached", "words"),
-    [("dontcache", 40000, "what was read stayed cached"), ("buffered", 0, "nothing that was read stayed cached")],
-)
-def test_reads_prove_their_mode_by_what_stays(mode: str, cached: int, words: str) -> None:
-    planned = steps(f"device-read/device/{mode}")
-    lines = boot("rust", planned)
-    accept(lines, planned, 1, RUST)
-    lines[1]["cached_at_end"]["cache"] = cached
-    with pytest.raises(Failure, match=words):
-        accept(lines, planned, 1, RUST)
-
-
-def test_a_refused_step_leaves_the_others() -> None:
-    planned = steps("depth-1/device/buffered", "depth-1/device/dontcache")
-    lines = boot("c", planned)
-    lines[2] = {"kind": "refused", "scenario": "depth-1", "mode": "dontcache", "reason": "the drive is full"}
-    found = results.sift(lines, planned, 1, "c")
-    assert [m.mode for m in found.measurements] == ["buffered"]
-    assert ["the drive is full" in problem for problem in found.problems] == [True]
 
 
 @pytest.fixture
@@ -128,35 +106,24 @@ def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, words: str) 
     assert not guests.booted
 
 
-def test_the_native_machine_has_one_drive() -> None:
-    loads = list(LOADS.values())
-    chosen = native.Native().select(loads, None)
-    assert drives.FAST.in_memory and chosen == [replace(load, drive=drives.FAST) for load in loads if load.place != "nfs"]
-    with pytest.raises(Failure, match="the native machine has only the drive fast"):
-        native.Native().select(loads, drives.STREAM)
-
-
 def test_what_a_boot_is_made_of_has_to_be_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bench").mkdir()
     monkeypatch.setattr(boots, "DRIVER", tmp_path)
     monkeypatch.setattr(paths, "BZIMAGE", tmp_path / "bzImage")
     load, keys = LOADS["mixed/xfs/dontcache"], []
-
-    def key(load: catalogue.Load = load, cpus: int = 2, pairs: int = 1) -> str:
-        return journal.fingerprint(boots.Machine(cpus), [load], pairs)
-
     for name in ("bench/load.py", "load.c", "bzImage"):
-        keys.append(key())
+        keys.append(journal.fingerprint(boots.Machine(), [load], 1))
         (tmp_path / name).write_text("new")
-    keys += [key(), key(replace(load, drive=replace(load.drive, bps="1M"))), key(replace(load, entry=Entry("mixed")))]
-    keys += [key(replace(load, scenario=replace(load.scenario, text="; new"))), key(cpus=1), key(pairs=2)]
+    drive, scenario = replace(load.drive, bps="1M"), replace(load.scenario, text="; new")
+    changed = (load, replace(load, drive=drive), replace(load, entry=Entry("mixed")), replace(load, scenario=scenario))
+    keys += [journal.fingerprint(boots.Machine(), [one], 1) for one in changed]
+    keys += [journal.fingerprint(boots.Machine(1), [load], 1), journal.fingerprint(boots.Machine(), [load], 2)]
     assert len(set(keys)) == len(keys) == 9
-    kept = journal.Journal(tmp_path / "raw", keys[0])
-    one = boots.Boot(1, RUST, steps("mixed/xfs/dontcache"), b"{}\n", {"seconds": 1})
-    kept.save(one)
-    again = boots.Boot(1, RUST, one.steps)
+    one, again, other = (boots.Boot(1, RUST, steps("mixed/xfs/dontcache")) for _ in range(3))
+    one.output, one.facts = b"{}\n", {"seconds": 1}
+    journal.Journal(tmp_path / "raw", keys[0]).save(one)
     assert journal.Journal(tmp_path / "raw", keys[0]).has(again) and again == one
-    assert not journal.Journal(tmp_path / "raw", keys[1]).has(boots.Boot(1, RUST, one.steps))
+    assert not journal.Journal(tmp_path / "raw", keys[1]).has(other)
 
 
 def test_a_boot_in_which_qemu_died_is_counted_once_it_came_through(guests: Guests) -> None:
@@ -192,13 +159,6 @@ def test_a_boot_that_ended_otherwise_is_a_failure(guests: Guests, end: dict[str,
     with pytest.raises(Failure, match=words):
         guests.bench("--only", "mixed/xfs", "--pairs", "1")
     assert not (guests.folder / "bench" / "index.html").exists()
-
-
-def test_a_dry_run_touches_nothing(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:
-    before = sorted(guests.folder.rglob("*"))
-    assert guests.bench("--dry-run", "--only", "depth-1") == 0
-    assert (sorted(guests.folder.rglob("*")), guests.booted) == (before, [])
-    assert "9 loads on C, Rust: 10 pairs of boots, about" in capsys.readouterr().err
 
 
 def test_two_results_stand_side_by_side(guests: Guests, capsys: pytest.CaptureFixture[str]) -> None:

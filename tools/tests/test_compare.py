@@ -4,7 +4,6 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from rust_writeback.bench import catalogue, results, summary
 from rust_writeback.errors import Failure
 
 from bench import kernel as files
-from bench import pages, usage
+from bench import usage
 
 RUST = "rust"
 STEPS = results.plan(catalogue.select("xfs", ["buffered", "dontcache"], ["sequential", "random", "writers-4", "writers-32"]))
@@ -26,6 +25,10 @@ def test_a_good_boot_is_accepted() -> None:
 
 
 UNMOVED = {"samples": [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]], "dontcache_rounds": {"rounds": 0, "most_pages": 0}}
+
+
+THRESHOLD = 2 * (1 << 30) // 10 // results.PAGE
+"""of the background, of which the load writes five times as much"""
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,7 @@ UNMOVED = {"samples": [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]], "dontcache_rounds
         (lambda lines: lines[1].update(status=1), "fio ended with status 1"),
         (lambda lines: lines[1]["used_with_sync"].update(device_flushes=0), "its drive was never flushed"),
         (lambda lines: lines[4]["cached_after"]["by_file"].popitem(), "31 files of 32"),
+        (lambda lines: lines[1].update(background_pages=THRESHOLD), "it wrote 1074 MB, less than 10 times the background"),
     ],
 )
 def test_what_proves_nothing_is_refused(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
@@ -83,9 +87,6 @@ def latency(bins: dict[int, int]) -> results.Measurement:
 def test_a_percentile_takes_ten_requests_beyond_it(requests: int, told: list[float]) -> None:
     found = latency({1_000_000 * number: 1 for number in range(1, requests + 1)})
     assert [percent for percent in results.PERCENTILES if found.percentile_ms(percent) is not None] == told
-    for percent in told:
-        limit = found.percentile_ms(percent)
-        assert limit and sum(ns / 1e6 > limit for ns in found.outcome.latency) >= results.BEYOND
 
 
 @pytest.mark.parametrize(
@@ -146,26 +147,31 @@ def test_what_is_paced_or_ends_with_others_has_no_second_half() -> None:
     assert not of_paced & {summary.MAIN, "start", "mb_per_s", "handed_over"}
 
 
-def test_a_load_that_ends_before_a_steady_state_is_refused() -> None:
-    """Unless it says that it is a burst, or dirties no memory."""
-    planned = steps(*(f"{name}/xfs/{mode}" for mode in ("buffered", "direct") for name in ("sequential", "random-burst")))
+def test_a_burst_and_what_dirties_no_memory_need_not_write_much() -> None:
+    planned = steps("random-burst/xfs/buffered", "sequential/xfs/direct")
     lines = boot("rust", planned)
-    assert len(accept(lines, planned, 1, RUST)) == 4
     for line in lines[1:-1]:
-        line["background_pages"] = (1 << 30) // 10 // results.PAGE + 1
-    found = results.sift(lines, planned, 1, RUST)
-    assert [m.scenario for m in found.measurements] == ["random-burst", "sequential", "random-burst"]
-    (problem,) = found.problems
-    assert "sequential, buffered, xfs, rust core: it wrote 1074 MB, less than 10 times the background thr" in problem
+        line["background_pages"] = THRESHOLD
+    assert len(accept(lines, planned, 1, RUST)) == 2
 
 
-def test_a_load_about_memory_that_fits_into_it_is_refused() -> None:
-    planned = steps("random-read/xfs/buffered")
-    lines = boot("rust", planned)
-    accept(lines, planned, 1, RUST)
-    lines[0]["memory"] = 208 << 20
-    with pytest.raises(Failure, match="random-read fits into the guest's memory; give it less with --mem"):
-        accept(lines, planned, 1, RUST)
+READ = steps("device-read/device/buffered", "device-read/device/dontcache", "random-read/xfs/buffered")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda lines: lines[1]["cached_at_end"].update(cache=0), "nothing that was read stayed cached"),
+        (lambda lines: lines[2]["cached_at_end"].update(cache=40000), "what was read stayed cached"),
+        (lambda lines: lines[0].update(memory=208 << 20), "random-read fits into the guest's memory; give it less with --mem"),
+    ],
+)
+def test_reads_prove_their_mode_by_what_stays(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
+    lines = boot("rust", READ)
+    accept(lines, READ, 1, RUST)
+    spoil(lines)
+    with pytest.raises(Failure, match=words):
+        accept(lines, READ, 1, RUST)
 
 
 def test_the_driver_reads_what_the_kernel_says() -> None:
@@ -182,13 +188,3 @@ def test_the_driver_reads_what_the_kernel_says() -> None:
 def test_a_worker_that_was_not_there_began_at_nothing() -> None:
     before, after = usage.Usage(10, {1: 50, 2: 7}, {"writes": 2}), usage.Usage(25, {1: 60, 3: 5}, {"writes": 5})
     assert after.since(before) == {"context_switches": 15, "worker_seconds": 15e-6, "device_writes": 3}
-
-
-def test_the_driver_counts_cached_pages(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(bytes(3 * 4096 + 1))
-    try:
-        found = pages.cached_pages([str(file)])
-    except Exception as error:
-        pytest.skip(f"this kernel has no cachestat: {error}")
-    assert found["cache"] == 4

@@ -4,11 +4,9 @@
 from pathlib import Path
 
 import pytest
-from rust_writeback.build import kernel
-from rust_writeback.check import conformance, power_cuts, promises
+from rust_writeback.check import conformance, promises
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
 from rust_writeback.check.guest_tests import Counts
-from rust_writeback.vm import machine
 from rust_writeback.vm.in_turn import EARLY, Ended, SPOILT
 
 from fake_guests import dies, plan, says, section
@@ -60,19 +58,6 @@ def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pyt
 def test_a_row_that_was_not_run_fails_the_command_on_either_core() -> None:
     for core in ("c", "rust"):
         assert conformance.count({core: {"first": Result(NOT_RUN, "")}}).failed == 1
-
-
-@pytest.mark.parametrize(("counts", "status"), [(Counts(passed=6), 0), (Counts(5, 1, problems=["lost"]), 1)])
-def test_one_row_from_the_host_has_a_page(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, counts: Counts, status: int
-) -> None:
-    monkeypatch.setattr(power_cuts, "run", lambda *_: counts)
-    monkeypatch.setattr(kernel, "ensure", lambda variant: None)
-    monkeypatch.setattr(machine, "polite", lambda: None)
-    name = conformance.POWER_CUTS.name
-    assert conformance.main(["--only", name, "--core", "rust", "--report", str(tmp_path)]) == status
-    said = "broken | 5 of 6; lost" if status else "kept | 6 of 6"
-    assert f"| crash safe | `{name}` | {said} |" in (tmp_path / "conformance.md").read_text()
 
 
 def test_the_page_is_not_older_than_the_rows() -> None:

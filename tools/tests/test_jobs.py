@@ -2,7 +2,6 @@
 """The job files are what fio understands, and what a load says that it did is what they promised."""
 
 import contextlib
-import copy
 import json
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +32,7 @@ def test_job_files_take_their_mode_from_outside_and_their_seed_from_inside(name:
 
 def test_the_first_request_is_that_of_the_first_job() -> None:
     scenario = SCENARIOS["writers-4"]
-    document = spoilt(scenario)
+    document = fio_output(scenario, "dontcache")
     for late, job in enumerate(document["jobs"]):
         job["job_start"] = START + 50 * late
         job["write"]["runtime"] = HANDED_OVER - 150
@@ -45,7 +44,7 @@ def test_the_first_request_is_that_of_the_first_job() -> None:
 
 def test_our_own_program_keeps_the_time_itself_and_reads_are_done_when_the_last_has_come() -> None:
     scenario = SCENARIOS["compaction"]
-    document = spoilt(scenario)
+    document = fio_output(scenario, "dontcache")
     document["jobs"][2]["durable"] = DURABLE + 500
     writers, readers = jobs.parse(json.dumps(document, indent=1), 0, 0, scenario, "dontcache")
     assert (writers.durable_ms, readers.durable_ms) == (DURABLE + 500, HANDED_OVER)
@@ -54,7 +53,7 @@ def test_our_own_program_keeps_the_time_itself_and_reads_are_done_when_the_last_
 
 def test_latency_is_the_whole_of_it_and_syncs_are_told_apart() -> None:
     scenario = SCENARIOS["append"]
-    document = spoilt(scenario)
+    document = fio_output(scenario, "dontcache")
     for job in document["jobs"]:
         job["write"]["clat_ns"] = {"N": 1, "bins": {"7": 1}}
         job["write"]["lat_ns"]["bins"]["8"] = 0
@@ -62,13 +61,6 @@ def test_latency_is_the_whole_of_it_and_syncs_are_told_apart() -> None:
     (outcome,) = parse(document, scenario, "dontcache")
     assert dict(outcome.latency) == {9: 128_000, 100_000: 3 * 115_200, 900_000: 3 * 12_800}
     assert dict(outcome.syncs) == {5_000_000: 4 * SYNCS}
-
-
-def spoilt(scenario: jobs.Scenario, mode: str = "dontcache") -> Document:
-    """An output whose jobs can be changed one by one."""
-    document = fio_output(scenario, mode)
-    document["jobs"] = [copy.deepcopy(job) for job in document["jobs"]]
-    return document
 
 
 @pytest.mark.parametrize(
@@ -87,7 +79,7 @@ def spoilt(scenario: jobs.Scenario, mode: str = "dontcache") -> Document:
     ],
 )
 def test_what_was_not_planned_is_refused(name: str, spoil: Callable[[list[Document]], object], words: str) -> None:
-    document = spoilt(SCENARIOS[name])
+    document = fio_output(SCENARIOS[name], "dontcache")
     spoil(document["jobs"])
     with pytest.raises(Failure, match=words) as caught:
         parse(document, SCENARIOS[name], "dontcache")
@@ -97,7 +89,7 @@ def test_what_was_not_planned_is_refused(name: str, spoil: Callable[[list[Docume
 @pytest.mark.parametrize(("seconds", "refused"), [(1, True), (30, False)])
 def test_what_the_clock_has_ended_is_whole_as_far_as_it_came(seconds: int, refused: bool) -> None:
     scenario = SCENARIOS["small-4k"]
-    document = spoilt(scenario, "direct")
+    document = fio_output(scenario, "direct")
     document["jobs"][0]["write"] |= {"total_ios": 1000, "io_bytes": 1000 * 4096, "runtime": 1000 * seconds - 1}
     document["jobs"][0]["write"]["lat_ns"] = {"N": 1000, "bins": {"300000": 1000}}
     end = START + 1000 * seconds

@@ -18,21 +18,17 @@ FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of what the results are about."""
+    """A copy of what the results are about: counted figures of the code that is there, and pages of the figures."""
     for name in NAMES + FOLDERS:
         source = paths.PROJECT / name
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
     shutil.copy(paths.PROJECT / "rust" / "wiring.patch", tmp_path / "rust")
-    return tmp_path
-
-
-def fresh(project: Path) -> None:
-    """Make all counted figures be of the code that is there, and all pages of the figures."""
     documents = {name: kept.read(name) for name in kept.COUNTED}
     for document in documents.values():
-        document["setup"]["code"] = fingerprint(project)
-    kept.publish(documents, project)
+        document["setup"]["code"] = fingerprint(tmp_path)
+    kept.publish(documents, tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -43,11 +39,9 @@ def fresh(project: Path) -> None:
         ("wiring.patch", "+\tmore();\n", True),
         ("dropbehind_ring.c", "\n/*\n * Several\n *\n * lines.\n */\n", False),
         ("dontcache_counter.rs", "\n// A comment.\n", False),
-        ("dontcache.rst", "A sentence.\n", False),
     ],
 )
 def test_a_line_of_code_makes_them_old_and_words_do_not(project: Path, name: str, more: str, old: bool) -> None:
-    fresh(project)
     with (project / "mm" / name).open("a") as file:
         file.write(more)
     found = kept.stale(project)
@@ -66,7 +60,6 @@ def test_a_line_of_code_makes_them_old_and_words_do_not(project: Path, name: str
     ],
 )
 def test_what_differs_from_the_figures_is_told_and_rendered_again(project: Path, name: str, old: str, new: str) -> None:
-    fresh(project)
     file = project / name
     assert old in (text := file.read_text())
     file.write_text(text.replace(old, new, 1))
@@ -96,16 +89,6 @@ def test_a_benchmark_becomes_figures_of_the_page(bench: Path) -> None:
         assert load[core]["dontcache"] == [ratio["estimate"], ratio["low"], ratio["high"]]
         assert "direct" not in load[core], "it ran in one pair"
     assert "DONTCACHE beside buffered:\n\n| scenario |" in kept.load_page(document)
-
-
-def test_a_part_that_was_not_run_keeps_its_figures(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = kept.Part("Another drive", "other", "make other", "another", {})
-    monkeypatch.setattr(kept, "LOAD", [*kept.LOAD, other])
-    monkeypatch.setattr(kept, "read", lambda name: {"parts": [{"heading": "Another drive", "setup": "as before"}]})
-    assert kept.collect_load()["parts"][1]["setup"] == "as before"
-    bench.unlink()
-    with pytest.raises(Failure, match="run: make bench"):
-        kept.collect_load()
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,6 @@ def test_what_is_given_counts_whatever_the_environment_says(words: list[str], co
     assert make(*words, **ALIEN) == command
 
 
-def test_a_word_of_the_makefiles_own_is_its_own() -> None:
-    assert make("bench", ARGUMENTS="--nonsense", given="yes", option="--nonsense") == [*ENTER, "bench"]
-
-
 NONE = "it takes nothing"
 BENCH = 'it takes NATIVE ARGS, like ARGS="--help"'
 REFUSED = {
@@ -96,14 +92,3 @@ def test_help_names_all_that_there_is() -> None:
     told = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("  make ")}
     phony = next(line for line in (PROJECT / "Makefile").read_text().splitlines() if line.startswith(".PHONY: run "))
     assert told == set(phony.split()[1:]) - {"help"}
-
-
-def test_patterns_are_not_names_of_files(tmp_path: Path) -> None:
-    (tmp_path / "build" / "nfs").mkdir(parents=True)
-    (tmp_path / "tools").mkdir()
-    enter = tmp_path / "tools" / "enter"
-    enter.write_text('#!/bin/sh\necho "$@"\n')
-    enter.chmod(0o755)
-    command = ["make", "-f", f"{PROJECT}/Makefile", "bench", "ARGS=--only */nfs --pairs 3"]
-    done = subprocess.run(command, cwd=tmp_path, env=clean(), capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-4:] == ["--only", "*/nfs", "--pairs", "3"]

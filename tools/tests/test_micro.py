@@ -43,9 +43,7 @@ def judge(changed: dict[str, float]) -> None:
 
 
 def test_all_is_read() -> None:
-    measured = parse(document())
-    assert set(measured.operations) == set(micro.FIGURES)
-    assert list(measured.overwrites) == overwrite.ROWS
+    assert set(parse(document()).operations) == set(micro.FIGURES)
     # C has neither a look nor files.
     assert parse(document("c") | {"look": None, "files": None}, "c").files == {}
 

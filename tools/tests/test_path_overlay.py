@@ -49,16 +49,3 @@ def test_kernel_file_is_never_overwritten(house: House) -> None:
     with pytest.raises(Failure, match="mm/a.rs would overwrite mm/filemap.c of the kernel"):
         house.apply('"mm/a.rs" = "mm/filemap.c"')
     assert (house.tree / "mm/filemap.c").read_text() == "kernel"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('"mm/none.rs" = "mm/none.rs"', "lists mm/none.rs, which does not exist"),
-        ('"mm/a.rs" = "mm/x"\n"mm/b.c" = "mm/x"', "two files for mm/x"),
-    ],
-)
-def test_bad_lists_are_refused(house: House, text: str, message: str) -> None:
-    with pytest.raises(Failure, match=message):
-        house.apply(text)
-    assert house.files() == {"mm/filemap.c"}

@@ -90,36 +90,8 @@ def test_a_load_of_one_mode_has_nothing_beside_it() -> None:
     assert alone == [group for group in summary.beside(comparison()) if group.variants == ("buffered", "dontcache")]
 
 
-def scattered(names: Sequence[str] = ("c", "rust"), pairs: int = 4) -> list[results.Measurement]:
-    """Measurements in which no figure of a boot is like that of another one, and some are zero."""
-    found = []
-    for number, m in enumerate(comparison(pairs, names=names)):
-        factor = 1 + (number * 37 % 101) / 100
-        outcome = replace(
-            m.outcome,
-            durable_ms=m.outcome.durable_ms * factor,
-            latency=Counter({round(ns * factor): count for ns, count in m.outcome.latency.items()}),
-        )
-        found.append(replace(m, outcome=outcome, peak_dirty_pages=number * 37 % 7 if m.mode == "buffered" else 0))
-    return found
-
-
 def lose(measurements: Measurements, *lost: tuple[int, str]) -> list[results.Measurement]:
     return [m for m in measurements if (m.pair, m.variant) not in lost]
-
-
-def agree(cell: summary.Cell) -> Counter[str]:
-    """Is what is printed as a ratio that of what is printed as figures?"""
-    kinds: Counter[str] = Counter()
-    for name, ratio in cell.ratios.items():
-        base, other = next(iter(cell.values.values())), cell.values[name]
-        if isinstance(ratio, stats.Ratio):
-            assert ratio.estimate == pytest.approx(other / base)
-        else:
-            assert ratio.estimate == pytest.approx(other - base)
-        assert {len(values) for values in cell.boots.values()} == {ratio.pairs}
-        kinds[type(ratio).__name__] += 1
-    return kinds
 
 
 @pytest.mark.parametrize(
@@ -135,15 +107,20 @@ def agree(cell: summary.Cell) -> Counter[str]:
 def test_a_ratio_is_that_of_the_figures_beside_it(
     groups_of: Callable[..., list[summary.Group]], names: Sequence[str], lost: list[tuple[int, str]]
 ) -> None:
+    found = [replace(m, peak_dirty_pages=m.pair * m.pair * (m.mode == "buffered")) for m in comparison(4, 1.5, names=names)]
     kinds: Counter[str] = Counter()
-    for group in groups_of(lose(scattered(names), *lost), summary.FULL):
-        for cell in group.cells:
-            kinds += agree(cell)
+    for cell in (cell for group in groups_of(lose(found, *lost), summary.FULL) for cell in group.cells):
+        for name, ratio in cell.ratios.items():
+            base, other = next(iter(cell.values.values())), cell.values[name]
+            expected = other / base if isinstance(ratio, stats.Ratio) else other - base
+            assert ratio.estimate == pytest.approx(expected)
+            assert {len(values) for values in cell.boots.values()} == {ratio.pairs}
+            kinds[type(ratio).__name__] += 1
     assert kinds["Ratio"] > 50 and kinds["Difference"] > 5
 
 
 def test_without_a_whole_pair_there_are_figures_but_nothing_is_compared() -> None:
-    alone = lose(scattered(), (1, "c"), (2, "rust"), (3, "c"), (4, "rust"))
+    alone = lose(comparison(4), (1, "c"), (2, "rust"), (3, "c"), (4, "rust"))
     cell = summary.summarize(alone)[0].cell("mb_per_s")
     assert cell.values.keys() == {"c", "rust"} and cell.ratios == {}
 

@@ -13,7 +13,7 @@ import pytest
 from rust_writeback import paths
 from rust_writeback.arch import X86
 from rust_writeback.vm import emulated, qemu
-from rust_writeback.vm.options import NvmeOptions, VmOptions
+from rust_writeback.vm.options import VmOptions
 
 if not paths.BZIMAGE.exists():
     pytest.skip("build/bzImage is not there; make kernel builds it", allow_module_level=True)
@@ -38,6 +38,7 @@ def test_output_and_status_come_back_exactly(tmp_path: Path) -> None:
         read -r line && echo "stdin is not empty: $line"
         echo kernel says hello >/dev/kmsg
         echo made in the guest >/share/made
+        touch /usr/made 2>/dev/null && echo "the root that guests share can be written"
         (sleep 1000; echo never) &
         exit 41
     """
@@ -53,24 +54,6 @@ def test_output_and_status_come_back_exactly(tmp_path: Path) -> None:
     assert result.qemu_command[0].endswith(qemu.BOARDS[X86].program)
 
 
-def test_the_guest_is_as_promised() -> None:
-    """The core, the drive with its size and queues, CPUs, and a root that several guests share."""
-    options = VmOptions(core="c", smp=1, mem="768M", nvme=NvmeOptions("1G", queues=1), append="some.word=7")
-    script = """
-        set -eu
-        test "$(blockdev --getsize64 $NVME)" = 1073741824
-        test "$(ls /sys/class/block/${NVME##*/}/mq | wc -l)" = 1
-        test "$(cat /sys/kernel/debug/rust_writeback/core)" = c
-        test "$(nproc)" = 1
-        grep -q some.word=7 /proc/cmdline
-        ! touch /usr/x 2>/dev/null
-        kill -9 $$
-    """
-    result = boot(script, options)
-    assert (result.status, result.stderr) == (128 + signal.SIGKILL, b"")
-    assert result.core == "c"
-
-
 # What was written a moment before the end has left the guest.
 CRASH = "echo before; sleep 1; cd /sys/kernel/debug/provoke-crash; echo {} >DIRECT; sleep 300"
 
@@ -81,7 +64,6 @@ CRASH = "echo before; sleep 1; cd /sys/kernel/debug/provoke-crash; echo {} >DIRE
         ("oops", CRASH.format("EXCEPTION"), ""),
         ("panic", "echo before; sleep 1; echo c >/proc/sysrq-trigger", ""),
         ("hang", CRASH.format("SOFTLOCKUP"), "watchdog_thresh=3"),
-        ("hang", CRASH.format("HARDLOCKUP"), "watchdog_thresh=3 rcupdate.rcu_cpu_stall_timeout=5"),
         ("qemu", "echo before; sleep 1; echo o >/proc/sysrq-trigger; sleep 300", ""),
     ],
 )
@@ -94,8 +76,6 @@ def test_how_it_died(kind: str, command: str, append: str) -> None:
     assert caught.value.status == {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}[kind]
     assert "\n" not in str(caught.value)
     assert output == b"before\n"
-    if "HARDLOCKUP" in command:
-        assert "expires_next" in caught.value.console.read_text()
 
 
 def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,15 +119,6 @@ def test_interrupted(sent: int, status: int) -> None:
         time.sleep(0.05)
     assert qemus() <= running
     assert set(os.listdir(paths.BUILD)) == files
-
-
-def test_two_at_once() -> None:
-    """Guests share their root and nothing else, and a list of words is not given to a shell."""
-    words = ["sh", "-c", 'cat /proc/sys/kernel/random/uuid; exit "$1"', "a b $HOME"]
-    runs = [subprocess.Popen(tool("--", *words, str(status)), stdout=-1) for status in (3, 4)]
-    outputs = {run.communicate()[0] for run in runs}
-    assert [run.returncode for run in runs] == [3, 4]
-    assert len(outputs) == 2
 
 
 def test_counted_time_repeats_to_the_digit() -> None:

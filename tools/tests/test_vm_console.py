@@ -96,7 +96,3 @@ def test_reports_of_sanitizers(line: str) -> None:
 )
 def test_what_is_no_report(line: str) -> None:
     assert console.warning(f"[    1.0] {line}\n") is None
-
-
-def test_the_tail_is_plain_text() -> None:
-    assert console.tail("a\r\n\x1b[31mred\x1b[0m\x07\nlast\n\n", 2) == "red\nlast"
