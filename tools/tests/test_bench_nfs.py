@@ -2,14 +2,18 @@
 """The benchmark through an NFS server: what proves a server's mode, and why there is no server."""
 
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_samples import accept, boot, steps
-from rust_writeback.bench import results, target
+from rust_writeback import paths
+from rust_writeback.bench import boots, results, target
 from rust_writeback.errors import Failure
+from rust_writeback.vm import emulated
+from rust_writeback.vm.options import NvmeOptions, VmOptions
 
 RUST = "rust"
 STEPS = steps(*(f"sequential/nfs/{mode}" for mode in ("buffered", "dontcache", "direct")))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bench_samples import accept, boot
-from rust_writeback.bench import boots, catalogue, report, results, stats, summary, table
+from rust_writeback.bench import boots, catalogue, report, results, stats, summary
 
 NAMES = ("sequential", "random-burst", "writers-4", "writers-32")
 LOADS = catalogue.select("xfs", catalogue.ALL_MODES, NAMES)
