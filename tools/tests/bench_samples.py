@@ -26,6 +26,8 @@ HANDED_OVER, DURABLE = 1000, 1250
 SYNCS = 20
 """of each job that syncs on its way"""
 
+COUNTERS = ("counter_before", "counter_at_end", "counter_after")
+
 
 def steps(*names: str) -> list[results.Step]:
     """A boot's steps of the loads with these names."""
@@ -45,33 +47,24 @@ def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[s
     found = []
     for section in scenario.sections:
         ios = section.ios_per_job or 500
-        quick = ios - ios // 10
-        bins = {str(round(100_000 / speed)): quick, str(round(900_000 / speed)): ios - quick}
-        traffic = {
-            "io_bytes": section.bytes // section.jobs or ios * (section.smallest + section.block) // 2,
-            "total_ios": ios,
-            "runtime": round(HANDED_OVER / speed),
-            "lat_ns": {"N": ios, "bins": bins},
-        }
-        nothing = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {"N": 0}}
+        slow = ios // 10
+        bins = {str(round(100_000 / speed)): ios - slow, str(round(900_000 / speed)): slow}
+        size = section.bytes // section.jobs or ios * (section.smallest + section.block) // 2
+        traffic = {"io_bytes": size, "total_ios": ios, "runtime": round(HANDED_OVER / speed), "lat_ns": {"bins": bins}}
         direct, uncached = section.mode(mode)
         job = {
             "jobname": section.name,
             "error": 0,
             "job options": {"direct": direct, "uncached": uncached},
-            "read": traffic if section.reads else nothing,
-            "write": nothing if section.reads else traffic,
-            "sync": {"lat_ns": {"N": 0}},
+            "read" if section.reads else "write": traffic,
+            "job_start": START,
         }
         if not section.reads and (scenario.program or "fdatasync=" in scenario.text):
-            job["sync"] = {"lat_ns": {"N": SYNCS, "bins": {str(round(5_000_000 / speed)): SYNCS}}}
-        job["job_start"] = START
+            job["sync"] = {"lat_ns": {"bins": {str(round(5_000_000 / speed)): SYNCS}}}
         if scenario.program:
             job["durable"] = (HANDED_OVER if section.reads else DURABLE) / speed
         found += [copy.deepcopy(job) for _ in range(section.jobs)]
-    if scenario.program:
-        return {"fio version": "load", "jobs": found}
-    return {"fio version": "fio-3.39", "global options": {}, "jobs": found}
+    return {"jobs": found}
 
 
 def clocks(speed: float = 1.0) -> tuple[float, float]:
@@ -93,67 +86,47 @@ def files_of(section: jobs.Section) -> list[str]:
 
 def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
     """All lines of one boot."""
-    lines: list[dict[str, Any]] = [
-        {
-            "kind": "guest",
-            "core": core,
-            "kernel": "7.3.4 #1",
-            "memory": 100 << 20,
-            "cpus": 2,
-        }
-    ]
+    lines: list[dict[str, Any]] = [{"kind": "guest", "core": core, "kernel": "7.3.4 #1", "memory": 100 << 20, "cpus": 2}]
+    sync_began, durable_at = clocks(speed)
     for step in steps:
         scenario, mode = step.load.scenario, step.load.mode
         uncached = any(section.uncached(mode) for section in scenario.sections)
-        writes = not all(section.reads for section in scenario.sections)
-        peak = 700 if uncached and writes else 0
-        dirty = 0 if mode == "direct" else 1000
+        peak = 700 if uncached and scenario.written else 0
         cached = 0 if uncached or mode == "direct" else 50000
         used = {"context_switches": 900, "worker_seconds": 0.4, "device_read": 0}
         used |= {"device_flushes": 3, "device_written": scenario.written, "device_writes": scenario.written >> 18}
         pages = dict.fromkeys((name for section in scenario.sections for name in files_of(section)), 0)
         pages[next(iter(pages))] = cached // 10
-        sync_began, durable_at = clocks(speed)
-        lines.append(
-            {
-                "kind": "step",
-                "scenario": scenario.name,
-                "mode": mode,
-                "server_threads": 0,
-                "status": 0,
-                "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, step.load.own_mode, speed), indent=1),
-                "sync_began_ms": sync_began,
-                "durable_at_ms": durable_at,
-                "samples_began_ms": START,
-                "samples": [
-                    [0.0, 0, 0, 0, 9000, 0, 0, 0],
-                    [0.8 / speed, dirty, 20, peak, 9500, 0, 40 << 20, 40 << 20],
-                ],
-                "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
-                "background_pages": (75 << 20) // results.PAGE if step.load.mem == catalogue.ENOUGH else 3000,
-                "counter_before": [0, 0],
-                "counter_at_end": [0, 0],
-                "counter_after": [0, 0],
-                "cached_at_end": {"cache": cached, "files": scenario.files},
-                "cached_after": {"cache": cached // 10, "files": len(pages), "by_file": pages},
-                "used": used,
-                "used_with_sync": used,
-            }
-        )
-    lines.append({"kind": "end", "core": core})
-    return lines
+        step_line = {"kind": "step", "scenario": scenario.name, "mode": mode, "server_threads": 0, "status": 0}
+        step_line |= {
+            "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, step.load.own_mode, speed), indent=1),
+            "sync_began_ms": sync_began,
+            "durable_at_ms": durable_at,
+            "samples_began_ms": START,
+            "samples": [
+                [0.0, 0, 0, 0, 9000, 0, 0, 0],
+                [0.8 / speed, 0 if mode == "direct" else 1000, 20, peak, 9500, 0, 40 << 20, 40 << 20],
+            ],
+            "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
+            "background_pages": (75 << 20) // results.PAGE if step.load.mem == catalogue.ENOUGH else 3000,
+            **dict.fromkeys(COUNTERS, [0, 0]),
+            "cached_at_end": {"cache": cached},
+            "cached_after": {"cache": cached // 10, "by_file": pages},
+            "used": used,
+            "used_with_sync": used,
+        }
+        lines.append(step_line)
+    return [*lines, {"kind": "end", "core": core}]
 
 
 def round_on_hardware(steps: Sequence[results.Step]) -> list[dict[str, Any]]:
     """All lines of a round on a machine whose kernel has no core of ours, as any user may run it."""
     lines = boot("kernel", steps)
     for line, step in zip(lines[1:-1], steps, strict=True):
-        pages: dict[str, int] = {}
+        line |= dict.fromkeys(["dontcache_rounds", *COUNTERS])
         for section in step.load.scenario.sections:
             kept = section.mode(step.load.mode) == ("0", "0")
-            pages |= {name: section.file_bytes // results.PAGE if kept else 0 for name in files_of(section)}
-        line |= {"dontcache_rounds": None, "counter_before": None, "counter_at_end": None, "counter_after": None}
-        line["cached_after"] = {"cache": sum(pages.values()), "files": len(pages), "by_file": pages}
+            line["cached_after"]["by_file"] |= dict.fromkeys(files_of(section), section.file_bytes // results.PAGE * kept)
         del line["used_with_sync"]["worker_seconds"]
     return lines
 
@@ -168,7 +141,7 @@ class Guests:
         self.dies: dict[int, tuple[str, int]] = {}
         """for a boot, what dies in it, and how often: QEMU, after which it is tried anew, or the guest"""
         self.interrupted = 0
-        """the boot at which somebody presses Ctrl-C"""
+        """the boot before which somebody presses Ctrl-C once"""
         self.end: dict[str, Any] = {}
         """how a boot ends otherwise than well"""
         (folder / "bzImage").write_text("a kernel")
@@ -185,6 +158,7 @@ class Guests:
         plan, log = json.loads(command[-1]), self.folder / "log"
         place = plan["file_system"]
         if len(self.booted) + 1 == self.interrupted:
+            self.interrupted = 0
             raise KeyboardInterrupt
         self.booted.append((options.core, place, len(plan["steps"])))
         self.plans.append(plan)
@@ -209,7 +183,6 @@ class Guests:
         """Run the benchmark; the place of its report is always the same."""
         return full.main(["--report", str(self.folder / "bench"), *arguments])
 
-    def document(self, name: str = "bench") -> dict[str, Any]:
+    def document(self, name: str = "bench") -> Any:
         """What the report holds."""
-        found: dict[str, Any] = json.loads((self.folder / name / "results.json").read_text())
-        return found
+        return json.loads((self.folder / name / "results.json").read_text())
