@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from rust_writeback import errors, paths, steps
+from rust_writeback.build import archive
 from rust_writeback.errors import Failure
+from rust_writeback.vm import images
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +58,12 @@ def test_failed_write_leaves_the_old_file(build: Path, monkeypatch: pytest.Monke
         steps.write_whole(path, "new")
     assert path.read_text() == "old"
     assert [entry.name for entry in build.iterdir()] == ["file"], "a half-made file was left"
+
+
+def test_a_failed_image_leaves_nothing(build: Path) -> None:
+    with pytest.raises(Failure, match="mke2fs"):
+        images.make_image([archive.file("f", b""), archive.file("f/g", b"")], build / "image")
+    assert list(build.iterdir()) == []
 
 
 def test_lock_dies_with_its_process() -> None:
