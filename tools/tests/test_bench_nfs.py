@@ -3,7 +3,6 @@
 
 import contextlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,28 +77,27 @@ LISTENS = "  sl  local_address\n   1: 00000000:0801 00000000:0000 0A 0\n"
 
 
 @pytest.mark.parametrize(
-    ("spoil", "what"),
+    ("file", "content", "what"),
     [
-        (None, ""),
-        (lambda folder: (folder / "localio").write_text("Y\n"), "would bypass a server of its own machine"),
-        (lambda folder: (folder / "tcp").write_text(LISTENS), "an NFS server is running"),
-        (lambda folder: (folder / "filesystems").write_text("nodev\tnfsd\n"), "lacks NFS"),
+        ("", "", ""),
+        ("LOCALIO", "Y\n", "would bypass a server of its own machine"),
+        ("tcp", LISTENS, "an NFS server is running"),
+        ("FILE_SYSTEMS", "nodev\tnfsd\n", "lacks NFS"),
     ],
 )
 def test_a_machine_that_cannot_serve_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object] | None, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str, what: str
 ) -> None:
-    (tmp_path / "filesystems").write_text("nodev\tproc\n\txfs\nnodev\tnfs4\nnodev\tnfsd\n")
-    (tmp_path / "nfsd").mkdir()
-    (tmp_path / "nfsd/io_cache_write").write_text("0")
-    (tmp_path / "tcp").write_text("  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A 0\n")
-    monkeypatch.setattr(target, "FILE_SYSTEMS", tmp_path / "filesystems")
-    monkeypatch.setattr(target, "NFSD", tmp_path / "nfsd")
-    monkeypatch.setattr(target, "LOCALIO", tmp_path / "localio")
+    for name in ("FILE_SYSTEMS", "NFSD", "LOCALIO"):
+        monkeypatch.setattr(target, name, tmp_path / name)
     monkeypatch.setattr(target, "SOCKETS", (tmp_path / "tcp", tmp_path / "tcp6"))
     monkeypatch.setattr(target, "may_administer", lambda: True)
+    target.NFSD.mkdir()
+    (target.NFSD / "io_cache_write").write_text("0")
+    target.FILE_SYSTEMS.write_text("nodev\tproc\n\txfs\nnodev\tnfs4\nnodev\tnfsd\n")
+    (tmp_path / "tcp").write_text("  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A 0\n")
+    if file:
+        (tmp_path / file).write_text(content)
     where = target.Target(tmp_path, "/export", "xfs")
-    if spoil:
-        spoil(tmp_path)
-    with pytest.raises(Failure, match=what) if spoil else contextlib.nullcontext():
+    with pytest.raises(Failure, match=what) if file else contextlib.nullcontext():
         assert target.served(where).plan() == {"file_system": "nfs", "directory": str(tmp_path)}

@@ -18,8 +18,9 @@ RUST = "rust"
 STEPS = results.plan(catalogue.select("xfs", ["buffered", "dontcache"], ["sequential", "random", "writers-4", "writers-32"]))
 
 
-UNMOVED = {"samples": [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]], "dontcache_rounds": {"rounds": 0, "most_pages": 0}}
-
+UNMOVED = {"samples": [[0.1, 900, *[0] * 6]], "dontcache_rounds": {"rounds": 0, "most_pages": 0}}
+LEFT_OVER = UNMOVED | {"samples": [[0.1, 900, 0, 5, *[0] * 4]], "counter_before": [5, 0], "counter_at_end": [5, 0]}
+"""The counter is what an earlier load has left."""
 
 THRESHOLD = 2 * (1 << 30) // 10 // results.PAGE
 """of the background, of which the load writes five times as much"""
@@ -35,6 +36,7 @@ THRESHOLD = 2 * (1 << 30) // 10 // results.PAGE
         (lambda lines: lines.clear(), "did not finish its plan"),
         (lambda lines: lines.pop(3), "did not run the scenarios"),
         (lambda lines: lines[5].update(UNMOVED), "never moved"),
+        (lambda lines: lines[5].update(LEFT_OVER), "never moved"),
         (lambda lines: lines[5].update(samples=[]), "nothing was sampled"),
         (lambda lines: lines[1]["samples"][1].__setitem__(results.COUNTED, 1), "moved without DONTCACHE"),
         (lambda lines: lines[1].update(dontcache_rounds={"rounds": 1, "most_pages": 4}), "moved without DONTCACHE"),
@@ -51,24 +53,6 @@ def test_what_proves_nothing_is_refused(spoil: Callable[[list[dict[str, Any]]], 
     with pytest.raises(Failure, match=words) as caught:
         accept(lines, STEPS, 2, RUST)
     assert "\n" not in str(caught.value)
-
-
-def test_a_round_of_the_flusher_proves_what_the_samples_missed() -> None:
-    lines = boot("rust", STEPS)
-    lines[5]["samples"] = [[0.0, *[0] * 7], [0.1, 700, *[0] * 6]]
-    lines[5]["dontcache_rounds"] = {"rounds": 1, "most_pages": 800}
-    assert accept(lines, STEPS, 1, RUST)[4].peak_dirty_pages == 800
-
-
-def test_a_counter_that_is_left_over_is_reported_and_does_not_count_as_movement() -> None:
-    lines = boot("c", STEPS)
-    for line in lines[1:5]:
-        line["counter_before"] = line["counter_at_end"] = [5, 0]
-        line["counter_after"] = [7, 0]
-        for row in line["samples"]:
-            row[3] = 5
-    measurements = accept(lines, STEPS, 1, "c")
-    assert measurements[0].counter_after == 2
 
 
 def latency(bins: dict[int, int]) -> results.Measurement:
@@ -109,26 +93,21 @@ def test_temporary_files_neither_stay_nor_count() -> None:
     # fio removes it at the end, or did not come to it: neither is a wrong load.
     lines[1]["cached_after"]["by_file"]["temporary.0"] = 8192
     assert accept(lines, planned, 1, RUST)[0].cached_pages == 5000
-    lines[1]["cached_after"]["by_file"]["somebody's"] = 1
-    with pytest.raises(Failure, match="2 files of 1"):
-        accept(lines, planned, 1, RUST)
 
 
-@pytest.mark.parametrize(("name", "column"), [("sequential", results.WRITTEN), ("sequential-read", results.READ)])
-def test_the_second_half_begins_when_half_of_it_is_on_the_drive(name: str, column: int) -> None:
+@pytest.mark.parametrize(("name", "read"), [("sequential", False), ("sequential-read", True)])
+def test_the_second_half_begins_when_half_of_it_is_on_the_drive(name: str, read: bool) -> None:
     """Of a drive that is fast first and slow then, the whole run says neither."""
     planned = steps(f"{name}/xfs/direct")
     lines = boot("rust", planned)
-    lines[1]["samples"] = [[seconds, *[0] * 7] for seconds in (0.0, 0.2, 0.4, 1.4)]
-    for row, mib in zip(lines[1]["samples"], (0, 80, 120, 200), strict=True):
-        row[column] = mib << 20
+    moved = ((0.0, 0), (0.2, 80 << 20), (0.4, 120 << 20), (1.4, 200 << 20))
+    lines[1]["samples"] = [[seconds, *[0] * 5, read * count, (not read) * count] for seconds, count in moved]
     lines[1]["samples_began_ms"] -= 50
     (found,) = accept(lines, planned, 1, RUST)
     half = found.outcome.bytes / 2e6
     assert found.half_ms == pytest.approx(250)
     assert found.start_mb_per_s == pytest.approx(half / 0.25)
     assert found.second_half_mb_per_s == pytest.approx(half / (found.outcome.durable_ms / 1e3 - 0.25))
-    assert (found.second_half_mb_per_s or 0) < 0.8 * found.outcome.mb_per_s < 0.5 * (found.start_mb_per_s or 0)
     lines[1]["samples_began_ms"] += 2000
     with pytest.raises(Failure, match="do not show when half of it was on the drive"):
         accept(lines, planned, 1, RUST)
@@ -140,14 +119,6 @@ def test_what_is_paced_or_ends_with_others_has_no_second_half() -> None:
     assert (paced.paced, writer.paced, writer.half_ms, readers.half_ms) == (True, False, 400, None)
     of_paced = {metric.name for metric in summary.FULL if metric.of_boot(paced) is not None}
     assert not of_paced & {summary.MAIN, "start", "mb_per_s", "handed_over"}
-
-
-def test_a_burst_and_what_dirties_no_memory_need_not_write_much() -> None:
-    planned = steps("random-burst/xfs/buffered", "sequential/xfs/direct")
-    lines = boot("rust", planned)
-    for line in lines[1:-1]:
-        line["background_pages"] = THRESHOLD
-    assert len(accept(lines, planned, 1, RUST)) == 2
 
 
 READ = steps("device-read/device/buffered", "device-read/device/dontcache", "random-read/xfs/buffered")

@@ -12,18 +12,17 @@ from rust_writeback.check.lines import fingerprint
 from rust_writeback.errors import Failure
 from test_report import comparison, made
 
-NAMES = ("README.md", "tools/overlay.toml", "tools/results")
-FOLDERS = ("rust/kernel", "rust/helpers", "mm", "fs", "block")
+FILES = ("README.md", "tools/overlay.toml", "rust/wiring.patch")
+FOLDERS = ("tools/results", "rust/kernel", "rust/helpers", "mm", "fs", "block")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of what the results are about: counted figures of the code that is there, and pages of the figures."""
-    for name in NAMES + FOLDERS:
-        source = paths.PROJECT / name
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
-    shutil.copy(paths.PROJECT / "rust" / "wiring.patch", tmp_path / "rust")
+    for name in FOLDERS:
+        shutil.copytree(paths.PROJECT / name, tmp_path / name)
+    for name in FILES:
+        shutil.copy(paths.PROJECT / name, tmp_path / name)
     documents = {name: kept.read(name) for name in kept.COUNTED}
     for document in documents.values():
         document["setup"]["code"] = fingerprint(tmp_path)
@@ -75,7 +74,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(kept, "LOAD", [part])
     monkeypatch.setattr(kept, "code_of", lambda revision: fingerprint())
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    report.write(tmp_path / "bench", made(comparison(10), more={"revisions": ["0123456789ab"], "host_cpu": "a CPU"}))
+    report.write(tmp_path / "bench", made(comparison(10), revisions=["0123456789ab"], host_cpu="a CPU"))
     return tmp_path / "bench" / "results.json"
 
 

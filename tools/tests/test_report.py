@@ -32,25 +32,14 @@ def comparison(
     return measurements
 
 
-def setup() -> dict[str, Any]:
-    scenarios = {load.scenario.name: load.scenario for load in LOADS}.values()
-    words = ("kernel", "fio", "qemu", "accelerator", "memory", "places", "drives")
-    return dict.fromkeys(words, "x") | {
-        "date": "2026-01-01 00:00:00 UTC",
-        "command": "make run",
-        "revisions": ["<&>"],
-        "pairs": 3,
-        "cpus": 2,
-        "variants": ["c", "rust"],
-        "scenarios": [{"name": s.name, "title": s.title, "text": s.text} for s in scenarios],
-    }
-
-
-def made(measurements: Measurements, more: dict[str, Any] | None = None) -> report.Report:
+def made(measurements: Measurements, **more: Any) -> report.Report:
     """A report of these measurements, with all that there can be in it."""
     groups, beside = summary.summarize(measurements, summary.FULL), summary.beside(measurements)
-    whole = setup() | (more or {})
-    return report.Report(whole, [{"pair": 1}], measurements, groups, beside, ["a note"], boots.Machine())
+    words = ("date", "command", "kernel", "fio", "qemu", "accelerator", "memory", "places", "drives")
+    setup = dict.fromkeys(words, "x") | {"revisions": ["<&>"], "pairs": 3, "cpus": 2, "variants": ["c", "rust"]}
+    scenarios = {load.scenario.name: load.scenario for load in LOADS}.values()
+    setup["scenarios"] = [{"name": s.name, "title": s.title, "text": s.text} for s in scenarios]
+    return report.Report(setup | more, [{"pair": 1}], measurements, groups, beside, ["a note"], boots.Machine())
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +67,6 @@ def test_the_json_holds_every_value(folder: Path) -> None:
     direct = next(r for r in document["summary"] if r["mode"] == "direct")
     assert direct["figures"]["mb_per_s"]["ratios"]["rust"]["low"] is None
     assert direct["figures"]["peak_dirty"]["ratios"]["rust"]["kind"] == "difference"
-
-
-def test_a_load_of_one_mode_has_nothing_beside_it() -> None:
-    buffered = [m for m in comparison() if m.mode == "buffered"]
-    assert summary.beside(buffered) == []
-    only_c = [m for m in comparison() if m.mode == "buffered" or m.variant == "c"]
-    assert {group.mode for group in summary.beside(only_c)} == {"c"}
-    # A mode that could not be run leaves the other one its pairs.
-    alone = summary.beside([m for m in comparison() if m.mode != "direct"])
-    assert alone == [group for group in summary.beside(comparison()) if group.variants == ("buffered", "dontcache")]
 
 
 def lose(measurements: Measurements, *lost: tuple[int, str]) -> list[results.Measurement]:
@@ -152,9 +131,5 @@ def with_p(*values: float) -> summary.Group:
 
 def test_what_is_only_outside_of_its_own_interval_is_told_as_uncorrected() -> None:
     lines = summary.verdicts([with_p(0.001, 0.04, 0.5, 0.6, 0.7)])
-    assert "1 of 5 comparisons stand out (Holm's method, 5 %), 1 more have a 95 % interval" in lines[0]
-    first, second = (metric.title for metric in summary.FULL[:2])
-    assert lines[1:] == [
-        f"stands out: tree, buffered, xfs, {first}: Rust higher, 1.10 (1.02-1.20)",
-        f"uncorrected: tree, buffered, xfs, {second}: Rust higher, 1.10 (1.02-1.20)",
-    ]
+    assert "1 of 5 comparisons stand out" in lines[0] and "1 more have a 95 % interval" in lines[0]
+    assert [line.partition(":")[0] for line in lines[1:]] == ["stands out", "uncorrected"]

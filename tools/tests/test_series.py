@@ -99,5 +99,3 @@ def test_options_are_asked_for_once_they_are_there(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(series_check, "TREE", tmp_path)
     assert series_check.asked("with")["CONFIG_RUST_WRITEBACK"] == "y"
     assert series_check.asked("without")["CONFIG_RUST_WRITEBACK"] == "n"
-    assert series_check.asked("modules")["CONFIG_EXT4_FS"] == "m"
-    assert "CONFIG_RUST_WRITEBACK_KUNIT_TEST" not in series_check.asked("with")

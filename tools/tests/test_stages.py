@@ -2,7 +2,7 @@
 """make test: nothing that goes wrong may get lost in the sum."""
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,30 +40,24 @@ def test_what_cargo_and_pytest_say_is_counted(output: str, status: int, judged: 
 @pytest.mark.parametrize(
     ("words", "asked"),
     [
-        (["--sanitize", "kasan"], ["kernel-kasan", "guest-kasan", "rows-kasan"]),
-        (["--rt"], ["kunit-rt", "kernel-rt", "guest-rt", "rows-rt"]),
-        (
-            ["--arch", "arm64", "--pages", "64k"],
-            ["kunit-arm64-64k", "kernel-arm64-64k", "guest-arm64-64k", "rows-arm64-64k"],
-        ),
+        (["--sanitize", "kasan"], ["kernel-kasan", "tests-kasan", "rows-kasan"]),
+        (["--rt"], ["kunit-rt", "kernel-rt", "tests-rt", "rows-rt"]),
+        (["--arch=arm64", "--pages=64k"], ["kunit-arm64-64k", "kernel-arm64-64k", "tests-arm64-64k", "rows-arm64-64k"]),
     ],
 )
 def test_another_kernel_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, words: list[str], asked: list[str]) -> None:
     ran: list[str] = []
 
-    def note(what: str) -> Callable[..., Counts]:
-        def run(*arguments: object) -> Counts:
-            ran.extend(f"{what}{one.suffix}" for one in arguments if isinstance(one, Variant))
-            ran.extend(one.name for one in arguments if isinstance(one, kunit.Platform))
-            return Counts(3)
-
-        return run
+    def note(what: str, *arguments: object) -> Counts:
+        ran.extend(f"{what}{one.suffix}" for one in arguments if isinstance(one, Variant))
+        ran.extend(one.name for one in arguments if isinstance(one, kunit.Platform))
+        return Counts(3)
 
     monkeypatch.setattr(stages, "write_junit", lambda _: None)
-    monkeypatch.setattr(kunit, "run", note("kunit"))
-    monkeypatch.setattr(kernel, "ensure", note("kernel"))
-    monkeypatch.setattr(guest_tests, "run", note("guest"))
-    monkeypatch.setattr(conformance, "short", note("rows"))
+    monkeypatch.setattr(kunit, "run", partial(note, ""))
+    monkeypatch.setattr(kernel, "ensure", partial(note, "kernel"))
+    monkeypatch.setattr(guest_tests, "run", partial(note, "tests"))
+    monkeypatch.setattr(conformance, "short", partial(note, "rows"))
     assert stages.main(words) == 0
     assert ran == asked
 
