@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The job files are what fio understands, and what a load says that it did is what they promised."""
+"""Each job file is run and is what fio understands, and what a load says that it did is what it promised."""
 
 import contextlib
 import json
@@ -15,6 +15,26 @@ SCENARIOS = {entry.name: jobs.read(jobs.find(entry.name)) for entry in catalogue
 OF_FIO = [name for name, scenario in SCENARIOS.items() if not scenario.program]
 
 Document = dict[str, Any]
+
+
+def test_every_job_file_is_in_the_catalogue_and_the_other_way_round() -> None:
+    assert set(catalogue.NAMES) == {path.stem for path in jobs.FOLDER.iterdir()}
+    runs = [(entry.name, place) for entry in catalogue.CATALOGUE for place in entry.places]
+    assert len(set(runs)) == len(runs)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["mixed"], ["mixed/xfs/dontcache", "mixed/ext4/dontcache"]),
+        (["depth-1/device"], [f"depth-1/device/{mode}" for mode in catalogue.ALL_MODES]),
+        (["tree/e*/buffered", "device-read/*/buffered"], ["tree/ext4/buffered", "device-read/device/buffered"]),
+    ],
+)
+def test_only_takes_scenarios_places_and_modes(patterns: list[str], names: list[str]) -> None:
+    assert [load.name for load in catalogue.matrix(patterns)] == names
+    with pytest.raises(Failure, match="--only fast matches nothing; names are like sequential/xfs/buffered"):
+        catalogue.matrix(["fast"])
 
 
 @pytest.mark.parametrize("name", OF_FIO)

@@ -32,25 +32,20 @@ def scenario(name: str, smaller: dict[str, str], folder: Path) -> jobs.Scenario:
     return jobs.read(path)
 
 
-def run(program: Path, load: jobs.Scenario, mode: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """As the guest's driver runs it."""
+def run(program: Path, load: jobs.Scenario, folder: Path) -> tuple[str, list[jobs.Outcome]]:
+    """What it prints where the guest's driver runs it, and what that says, which has to be what it was told to do."""
     for name, size in load.needs.items():
         (folder / name).write_bytes(bytes(size))
-    name, *words = (word.replace("${BENCH_DIRECTORY}", str(folder)) for word in load.command(mode))
-    assert name == "load"
-    return subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=False)
-
-
-def outcomes(load: jobs.Scenario, mode: str, done: subprocess.CompletedProcess[str]) -> list[jobs.Outcome]:
-    """What it says that it did, which has to be what it was told to do."""
-    assert (done.returncode, done.stderr) == (0, "")
-    return jobs.parse(done.stdout, 0, 0, load, mode)
+    words = [word.replace("${BENCH_DIRECTORY}", str(folder)) for word in load.command("buffered")]
+    done = subprocess.run([program, *words[1:]], capture_output=True, text=True, timeout=60, check=False)
+    assert (words[0], done.returncode, done.stderr) == ("load", 0, "")
+    return done.stdout, jobs.parse(done.stdout, 0, 0, load, "buffered")
 
 
 def test_a_tree_is_of_new_files_of_all_sizes(program: Path, tmp_path: Path) -> None:
     load, folder = scenario("tree", TREE, tmp_path), tmp_path / "tree"
     folder.mkdir()
-    (outcome,) = outcomes(load, "buffered", run(program, load, "buffered", folder))
+    _, (outcome,) = run(program, load, folder)
     sizes = jobs.file_sizes(300, 4 << 10, 1 << 20)
     assert [(folder / f"tree.0.{number}").stat().st_size for number in range(300)] == sizes
     assert len(list(folder.iterdir())) == load.files == 300
@@ -60,8 +55,7 @@ def test_a_tree_is_of_new_files_of_all_sizes(program: Path, tmp_path: Path) -> N
 
 def test_tables_are_written_synced_and_renamed_beside_readers(program: Path, disk: Path, tmp_path: Path) -> None:
     load = scenario("compaction", COMPACTION, tmp_path)
-    done = run(program, load, "buffered", disk)
-    writers, readers = outcomes(load, "buffered", done)
+    printed, (writers, readers) = run(program, load, disk)
     tables = {f"table.{writer}.{number}" for writer in range(3) for number in range(2)}
     assert {path.name for path in disk.iterdir()} == tables | {"reader.0", "reader.1"}
     assert {(disk / name).stat().st_size for name in tables} == {8 << 20}
@@ -71,7 +65,7 @@ def test_tables_are_written_synced_and_renamed_beside_readers(program: Path, dis
     assert writers.durable_ms + 1 >= writers.runtime_ms > 0
     assert readers.bytes == readers.ios * 4096
     # No job can have waited longer than it ran, each of its requests after the one before.
-    for job in json.loads(done.stdout[done.stdout.index("{\n") :])["jobs"]:
+    for job in json.loads(printed[printed.index("{\n") :])["jobs"]:
         traffic = job["read" if job["jobname"] == "readers" else "write"]
         bins = [*traffic["lat_ns"]["bins"].items(), *job["sync"]["lat_ns"]["bins"].items()]
         assert 0 < sum(int(ns) * count for ns, count in bins) / 1e6 < max(job["durable"], traffic["runtime"] + 1)

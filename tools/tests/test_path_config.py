@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel configuration: merged in order, and checked to the last option."""
+"""Kernels: their configuration is checked to the last option, and what ccache gives back is what would be compiled."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from rust_writeback.build import config
+from rust_writeback.build import config, kernel
 from rust_writeback.errors import Failure
 from rust_writeback.build.variants import MEASURED, SANITIZERS
 
@@ -40,3 +41,17 @@ def test_each_kernel_has_files_of_its_own_and_its_fragment_last() -> None:
         assert variant.fragments[-1].stem == variant.name
     places = [place for one in (MEASURED, *SANITIZERS.values()) for place in (one.out, one.image, one.dot_config)]
     assert len(set(places)) == len(places)
+
+
+def test_an_image_has_what_was_put_into_it(tmp_path: Path) -> None:
+    """The next kernel of the same length is another one."""
+    (tmp_path / "piggy.S").write_text('.section ".rodata", "a"\n.incbin "payload"\n')
+    environment = kernel.make_environment() | {"CCACHE_DIR": str(tmp_path / "ccache")}
+    command = [str(kernel.COMPILER), "-c", "-MD", "-o", "object", "piggy.S"]
+    objects = []
+    for payload in (b"one kernel", b"an other 1", b"one kernel"):
+        (tmp_path / "payload").write_bytes(payload)
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+        objects.append((tmp_path / "object").read_bytes())
+        assert payload in objects[-1]
+    assert objects[0] == objects[2]

@@ -28,15 +28,11 @@ class Machine:
         (self.mirror / "dists/trixie").mkdir(parents=True)
         (self.mirror / "dists/trixie/Release").touch()
 
-    def program(self, name: str, script: str) -> None:
-        """Install a program."""
-        (self.bin / name).write_text(f"#!/bin/sh\n{script}\n")
-        (self.bin / name).chmod(0o755)
-
     def mmdebstrap(self, script: str) -> None:
         """Install an mmdebstrap; $root is where it is to make the tree."""
         find = 'for word; do case $word in */root-*) root=$word ;; esac; done; mkdir "$root"'
-        self.program("mmdebstrap", f"{find}\n{script}")
+        (self.bin / "mmdebstrap").write_text(f"#!/bin/sh\n{find}\n{script}\n")
+        (self.bin / "mmdebstrap").chmod(0o755)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         settings = {
@@ -46,9 +42,7 @@ class Machine:
             "DEBIAN_MIRROR": f"file://{self.mirror}",
             **environment,
         }
-        return subprocess.Popen(
-            [ENTER, *arguments], env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        return subprocess.Popen([ENTER, *arguments], env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
         process = self.start(*arguments, **environment)

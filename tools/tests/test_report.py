@@ -76,10 +76,8 @@ def lose(measurements: Measurements, *lost: tuple[int, str]) -> list[results.Mea
 @pytest.mark.parametrize(
     ("groups_of", "names", "lost"),
     [
-        (summary.summarize, ("c", "rust"), []),
         (summary.summarize, ("c", "rust"), [(1, "c"), (3, "rust")]),
         (summary.summarize, ("c", "rust", "kernel"), [(2, "kernel"), (4, "c")]),
-        (summary.beside, ("c", "rust"), []),
         (summary.beside, ("c", "rust"), [(1, "c"), (2, "rust"), (3, "c")]),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rust_writeback import errors, paths
 from rust_writeback.check import power_cuts
-from rust_writeback.vm import emulated, images, in_turn, machine
+from rust_writeback.vm import emulated, images, in_turn, machine, native
 from rust_writeback.vm.emulated import VmFailure
 from rust_writeback.vm.options import VmOptions
 from rust_writeback.vm.torn_drive import Drive, SECTOR
@@ -38,7 +38,6 @@ PANIC = "[    1.0] Kernel panic - not syncing: it is over\n"
         (BROKEN_OFF, WARNING + DEAF, "hang", "Hard LOCKUP", False),
         (ABORTED, PANIC, "panic", "it is over", False),
         (replace(ABORTED, events=[machine.PANICKED]), "", "panic", "without a word", False),
-        (ABORTED, "[    1.0] kernel BUG at mm/x.c:1!\n", "oops", "mm/x.c:1", False),
         (replace(BROKEN_OFF, silent="it was silent for 120 seconds"), "", "hang", "silent for 120 seconds", False),
         (replace(DONE, taint=emulated.TAINT_DIE), "", "oops", "tainted", False),
         (replace(BROKEN_OFF, returncode=1, qemu_stderr="qemu: 'nvme' is no device\n"), "", "qemu", "'nvme' is no device", False),
@@ -52,8 +51,28 @@ def test_how_it_ends(story: machine.Story, console: str, kind: str, words: str, 
     assert "\n" not in str(caught.value) and "build/log/vm.log" in str(caught.value)
 
 
+FAULT = "[  1.0] Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x60001000\n"
+NO_ROOM = "[  1.0] Bus error - the host /dev/shm or /tmp mount\n[  1.0] Kernel panic - not syncing: Kernel mode signal 7\n"
+
+
+@pytest.mark.parametrize(
+    ("story", "text", "kind", "words"),
+    [
+        (replace(BROKEN_OFF, returncode=134), NO_ROOM, "panic", "signal 7"),
+        (DONE, FAULT, "oops", "fault at addr"),
+        (replace(BROKEN_OFF, silent="it was not done after 3600 seconds"), "", "hang", "not done after 3600 seconds"),
+        (replace(BROKEN_OFF, returncode=1), "no memory\n", "qemu", "status 1 .*: no memory"),
+    ],
+)
+def test_how_the_native_machine_ends(story: machine.Story, text: str, kind: str, words: str) -> None:
+    with pytest.raises(VmFailure, match=words) as caught:
+        native.judge(native.Options(), replace(story, qemu_stderr=text), LOG)
+    assert caught.value.kind == kind and caught.value.console == LOG and "\n" not in str(caught.value)
+
+
 def test_a_run_that_came_through() -> None:
     emulated._judge(VmOptions(), replace(DONE, status=3), WARNING, LOG)
+    native.judge(native.Options(), replace(DONE, status=3, qemu_stderr="[  0.0] Linux version 7.3.4\n"), LOG)
 
 
 def test_a_full_disk_of_the_host_is_no_hang() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The command line of tools/vm: what it means, and the one line that a mistake gets."""
+"""The command lines of machines: what they mean, and the one line that a mistake gets."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from rust_writeback import paths
-from rust_writeback.vm import emulated, images, qemu
+from rust_writeback.vm import emulated, images, native, qemu
 from rust_writeback.errors import Failure
 from rust_writeback.vm.options import NvmeOptions, VmOptions
 
@@ -22,9 +22,9 @@ from rust_writeback.vm.options import NvmeOptions, VmOptions
         (["--mem", "1M"], "at least 128M"),
         (["--icount", "--mem", "256M"], "at least 512M"),
         (["--colour"], "allowed: tools/vm [-h] [--core CORE]"),
-        *[(["--nvme", drive], "size=4G, bps=12M, iops=2000 and queues=1") for drive in ("speed=1", "size", "size=4K", "bps=1.5M", "queues=0")],
+        *[(["--nvme", bad], "size=4G, bps=12M, iops=2000 and queues=1") for bad in ("speed=1", "size", "bps=1.5M", "queues=0")],
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_line_that_says_what_is_allowed(arguments: list[str], word: str) -> None:
     with pytest.raises(Failure) as caught:
         emulated._parse(arguments)[0].check()
@@ -59,7 +59,18 @@ def test_a_flush_takes_its_time_where_it_is_asked_for(tmp_path: Path, monkeypatc
 
 
 def test_a_drive_on_the_command_line() -> None:
-    assert NvmeOptions.parse("") == NvmeOptions()
     throttled = line("tcg", nvme=NvmeOptions.parse("size=1G,bps=12M,iops=2000,queues=1"))
     for words in ("throttling.bps-total=12582912,throttling.iops-total=2000", "max_ioqpairs=1", "rust_writeback.core=rust"):
         assert words in throttled
+
+
+def test_the_native_machine_can_write_nothing_but_its_memory() -> None:
+    command = native.enclosed(native.Options(mem="1G"), ["linux"], [0])
+    script = command[command.index("-euc") + 1]
+    assert script.index("ro=recursive /") < script.index("tmpfs /tmp") < script.index('"$@"')
+    assert command[-3:] == ["native", str((1 << 30) + native.SPARE), "linux"]
+
+
+@pytest.mark.parametrize(("wanted", "there", "chosen"), [(2, [3, 5, 7], "5,7"), (4, [0, 1], "0,1")])
+def test_the_native_machine_has_as_many_cpus_as_it_believes(wanted: int, there: list[int], chosen: str) -> None:
+    assert native.enclosed(native.Options(cpus=wanted), [], there)[:3] == ["taskset", "--cpu-list", chosen]
