@@ -52,7 +52,6 @@ def test_all_is_read() -> None:
     ("change", "words"),
     [
         (lambda said: said.clear(), "printed nothing"),
-        (lambda said: said.update(look="long"), "printed nothing"),
         (lambda said: said.update(core="c"), "active core was c, not rust"),
         (lambda said: said["lines"].remove("consume 50"), "lacks consume;"),
         (lambda said: said["lines"].append("consume 0"), "lacks consume;"),
@@ -60,7 +59,6 @@ def test_all_is_read() -> None:
         (lambda said: said["files"].update({"20000": 0}), "had no round"),
         (lambda said: said.update(look=0), "had no round"),
         (lambda said: said.update(overwrite={}), "no blocks of 4096 bytes"),
-        (lambda said: said.update(overwrite={"4096": ["block 1024"]}), "no blocks of 4096 bytes"),
         (lambda said: said["overwrite"]["1024"].remove("order 9 end 1000"), "lack 1024 order 9 end;"),
         (lambda said: said["overwrite"]["1024"].append("order 9 end 0"), "lack 1024 order 9 end;"),
     ],

@@ -13,11 +13,6 @@ from rust_writeback.bench.transfers import Region
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 
-SYSTEM_MAP = """\
-ffffffff81000100 t ktime_get
-ffffffff81000300 T not_ktime_get
-ffffffff82000000 D jiffies
-"""
 PLACES, MODES = list(transfers.PLACES), list(transfers.MODES)
 KINDS = len(PLACES) * len(MODES)
 LOADS = KINDS * (transfers.REPETITIONS + 1)
@@ -32,14 +27,6 @@ def test_regions_are_read() -> None:
     # The functions together hand two of the lines over at every second write.
     assert (one.hot, other.hot) == (2, 0)
     assert (nothing, other.transfers) == (Region(), Counter(f=1))
-
-
-def test_what_is_skipped_is_a_function_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfers, "SKIPPED", ("ktime_*",))
-    assert transfers.skipped(SYSTEM_MAP) == ["ktime_get"]
-    monkeypatch.setattr(transfers, "SKIPPED", ("ktime_*", "rep_movs", "jiffies"))
-    with pytest.raises(Failure, match="no function rep_movs, jiffies; correct SKIPPED in transfers.py"):
-        transfers.skipped(SYSTEM_MAP)
 
 
 def said(core: str = "rust", **changed: Any) -> list[str]:

@@ -88,31 +88,21 @@ def test_the_wrong_core_is_no_result(core: str, words: str) -> None:
         emulated._judge(VmOptions(), replace(BROKEN_OFF, core=core, refused=True), "", LOG)
 
 
-DEATH = VmFailure("qemu", "QEMU died: it aborted", LOG, "it aborted")
-OOPS = VmFailure("oops", "the guest oopsed", LOG)
-
-
 @pytest.mark.parametrize(
     ("ends", "repeats", "boots", "status"),
     [
-        ([DEATH, DEATH, None], True, 3, 7),
-        ([DEATH, DEATH, DEATH, None], True, 3, 128),
-        ([DEATH, OOPS, None], True, 2, 125),
+        (["qemu", "qemu", ""], True, 3, 7),
+        (["qemu", "qemu", "qemu", ""], True, 3, 128),
+        (["qemu", "oops", ""], True, 2, 125),
         # Without somebody who forgets what came, nothing is repeated.
-        ([DEATH, None], False, 1, 128),
+        (["qemu", ""], False, 1, 128),
     ],
 )
 def test_only_a_death_of_qemu_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch, ends: list[VmFailure | None], repeats: bool, boots: int, status: int
+    monkeypatch: pytest.MonkeyPatch, ends: list[str], repeats: bool, boots: int, status: int
 ) -> None:
-    left, forgotten = list(ends), list[VmFailure]()
-
-    def boot(*_: object) -> emulated.VmResult:
-        if failure := left.pop(0):
-            raise failure
-        return says(status=7)(lambda _: None)
-
-    monkeypatch.setattr(emulated, "_boot", boot)
+    left, forgotten = [dies(kind=end) if end else says(status=7) for end in ends], list[VmFailure]()
+    monkeypatch.setattr(emulated, "_boot", lambda *_: left.pop(0)(lambda _: None))
     monkeypatch.setattr(images, "ensure", lambda whole, arch: None)
     monkeypatch.setattr(paths, "BZIMAGE", Path(__file__))
     options = VmOptions(nvme=None, kernel=Path(__file__), accel="tcg")
@@ -169,6 +159,7 @@ def test_a_kernel_that_does_not_boot_is_a_failure(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("begun", ["", "checked", "acknowledged"])
 def test_only_a_death_before_the_load_is_no_cut(tmp_path: Path, begun: str) -> None:
+    death = VmFailure("qemu", "QEMU died: it aborted", LOG, "it aborted")
     with Drive(64 * SECTOR, tmp_path) as drive:
         watch = power_cuts.Watch(drive, tmp_path / "acknowledged", 1.0)
         watch.take(b"checked 4096\n" if begun == "checked" else b"mkfs said something\nand sa")
@@ -176,8 +167,8 @@ def test_only_a_death_before_the_load_is_no_cut(tmp_path: Path, begun: str) -> N
             watch.acknowledged.mkdir()
         if begun:
             with pytest.raises(emulated.VmFailure, match="^QEMU died: it aborted"):
-                watch.again(DEATH)
+                watch.again(death)
         else:
-            watch.again(DEATH)
+            watch.again(death)
             watch.take(b"a word\n")
             assert watch.text == b"a word\n"
