@@ -26,12 +26,12 @@ def says(*parts: bytes, status: int = 0, complaint: str = "", console: Path = Pa
     return boot
 
 
-def dies(*parts: bytes, kind: str = "oops") -> Boot:
+def dies(*parts: bytes, kind: str = "oops", said: str = "the guest oopsed") -> Boot:
     """A guest that oopses after that, or what else dies in it."""
 
     def boot(stdout: Callable[[bytes], None]) -> emulated.VmResult:
         says(*parts)(stdout)
-        raise emulated.VmFailure(kind, "the guest oopsed", Path("/src/build/log/x"), "it aborted" if kind == "qemu" else "")
+        raise emulated.VmFailure(kind, said, Path("/src/build/log/x"), "it aborted" if kind == "qemu" else "")
 
     return boot
 

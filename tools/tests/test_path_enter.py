@@ -62,16 +62,8 @@ def machine(tmp_path: Path) -> Machine:
     ("script", "mirror", "told"),
     [
         ("", {}, "error: mmdebstrap is missing; install it with: apt-get install mmdebstrap debian-archive-keyring\n"),
-        (
-            "exit 1",
-            {"DEBIAN_MIRROR": "http://127.0.0.1:9/debian"},
-            "error: the Debian mirror http://127.0.0.1:9/debian does not answer; check the network or set DEBIAN_MIRROR\n",
-        ),
-        (
-            "touch $root/half; echo 'E: no such package' >&2; exit 25",
-            {},
-            "(.*\n)*error: the build root could not be made from file://.*\n",
-        ),
+        ("exit 1", {"DEBIAN_MIRROR": "http://127.0.0.1:9/debian"}, "error: the Debian mirror http://.* does not answer; .*\n"),
+        ("touch $root/half; echo E >&2; exit 25", {}, "(.*\n)*error: the build root could not be made from file://.*\n"),
     ],
 )
 def test_a_root_that_cannot_be_made_is_told_and_not_there(

@@ -79,10 +79,7 @@ def test_a_file_is_made_from_its_original_and_all_patches(house: House) -> None:
 @pytest.mark.parametrize(
     ("patch", "words"),
     [
-        (
-            patch_of("mm/y.c", hunk(3), "@@ -11,2 +11,3 @@\n line 11\n+hook\n something else\n"),
-            r"mm/wiring.patch does not apply to Linux 7.3.4: mm/y.c Hunk #2 FAILED at 12; rebase the patch",
-        ),
+        (patch_of("mm/y.c", hunk(3), hunk(11).replace("line 12", "else")), "mm/wiring.patch does not apply .* Hunk #2 FAILED"),
         # Nearly is not enough.
         (patch_of("mm/y.c", "@@ -5,4 +5,5 @@\n line 5\n line 6\n+hook\n line 7\n line 9\n"), "does not apply"),
         (patch_of("mm/z.c", hunk(5)), "Linux 7.3.4 has no mm/z.c"),

@@ -67,23 +67,19 @@ KASAN = variants.SANITIZERS["kasan"]
 
 
 @pytest.mark.parametrize(
-    ("end", "passed"),
+    ("boot", "passed"),
     [
-        (emulated.VmFailure("oops", f"the guest oopsed: {KASAN.report} in lkdtm", Path("/log")), 1),
-        (f"{KASAN.report} in lkdtm", 1),
-        ("WARNING: something else", 0),
-        ("", 0),
+        (dies(said=f"the guest oopsed: {KASAN.report} in lkdtm"), 1),
+        (says(complaint=f"{KASAN.report} in lkdtm"), 1),
+        (says(complaint="WARNING: something else"), 0),
+        (says(), 0),
     ],
 )
-def test_a_sanitizer_has_to_report_what_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, end: emulated.VmFailure | str, passed: int
-) -> None:
+def test_a_sanitizer_has_to_report_what_is_wrong(monkeypatch: pytest.MonkeyPatch, boot: Boot, passed: int) -> None:
     def run(options: emulated.VmOptions, command: list[str], again: object) -> emulated.VmResult:
         assert options.kernel == KASAN.image and options.append == "sanitizer=kasan kasan.fault=panic"
         assert KASAN.crash in command[0]
-        if isinstance(end, emulated.VmFailure):
-            raise end
-        return says(complaint=end)(lambda _: None)
+        return boot(lambda _: None)
 
     monkeypatch.setattr(emulated, "run", run)
     counts = guest_tests.proof(KASAN)
