@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rust_writeback import paths
-from rust_writeback.build import overlay, series, series_check, wiring
+from rust_writeback.build import overlay, series, series_check
 from rust_writeback.errors import Failure
 from rust_writeback.build.series import Grown, Patch, Unit, assign, held_back, in_hunks, taken_apart
 
@@ -34,12 +34,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def touched() -> set[str]:
-    return {*overlay.read_allowlist().values()} | {name for patch in wiring.patches() for name in wiring.touched(patch)}
+    return {*overlay.read_allowlist().values()} | {name for patch in overlay.patches() for name in overlay.touched(patch)}
 
 
 def test_it_applies_and_is_what_is_built(made: list[Path], tmp_path: Path) -> None:
-    for patch in wiring.patches():
-        for name in wiring.touched(patch):
+    for patch in overlay.patches():
+        for name in overlay.touched(patch):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_bytes((series.ORIGINALS / name).read_bytes())
 

@@ -13,7 +13,7 @@ from ..check.guest_tests import Counts
 from ..errors import Parser
 from ..progress import Bar
 from ..run import must
-from . import config, kernel, overlay, wiring
+from . import config, kernel, overlay
 
 SIZES = (ARM64.pages[0], ARM64.pages[-1])
 """Of the pages that are compiled for."""
@@ -22,8 +22,8 @@ WHOLE_BUILD = 420
 
 def objects() -> list[str]:
     """What is compiled besides the kernel crate, which make does by itself: the hooked, and what Makefiles get."""
-    patches = wiring.patches()
-    hooked = [name for patch in patches for name in wiring.touched(patch)]
+    patches = overlay.patches()
+    hooked = [name for patch in patches for name in overlay.touched(patch)]
     added = "".join(patch.read_text() for patch in patches)
     ours = [name for name in overlay.read_allowlist().values() if f" {Path(name).stem}.o" in added]
     sources = [Path(name) for name in hooked + ours if name.endswith((".c", ".rs")) and not name.startswith("rust/")]

@@ -11,7 +11,7 @@ from ..arch import ARCHES, X86, Arch, chosen
 from ..errors import Parser
 from ..progress import Bar
 from ..run import must
-from . import config, fetch, overlay, wiring
+from . import config, fetch, overlay
 from .variants import MEASURED, Variant, of_arch
 
 TOOLCHAIN = Path("/var/lib/dpkg/status")
@@ -79,12 +79,12 @@ def prepare() -> str:
     """Bring build/linux up to date; the result changes whenever the tree does."""
     origin = fetch.source()
     steps.step("unpack", origin.key, [paths.LINUX], lambda: fetch.unpack(origin))
-    key = steps.digest(origin.key, *overlay.inputs(), *wiring.patches())
+    ours = [paths.PROJECT / source for source in overlay.read_allowlist()]
+    key = steps.digest(origin.key, overlay.ALLOWLIST, *ours, *overlay.patches())
 
     def patch() -> None:
         _, version = fetch.kernel_version(paths.LINUX)
-        overlay.apply()
-        wiring.apply(version)
+        overlay.apply(version)
 
     steps.step("patch", key, [paths.LINUX], patch)
     return key

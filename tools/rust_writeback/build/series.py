@@ -20,7 +20,7 @@ from .. import paths, steps
 from ..bench import kept
 from ..bench.summary import DONTCACHE
 from ..errors import Failure, Parser, check_flags
-from . import kernel, overlay, wiring
+from . import kernel, overlay
 
 PLAN = paths.TOOLS / "series.toml"
 OUT = paths.BUILD / "series"
@@ -191,9 +191,9 @@ def owners(patches: Sequence[Patch], sources: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def hooked(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Path | None = None) -> Iterator[Grown]:
+def hooked(patches: Sequence[Patch], originals: Path | None = None) -> Iterator[Grown]:
     """The kernel's files that we change, with what each patch brings to them, in their places if there are originals."""
-    for wired in wiring.patches(project):
+    for wired in overlay.patches():
         for name, units in in_hunks(wired.read_text()).items():
             original = (originals / name).read_text().splitlines(keepends=True) if originals else []
             file = Grown(name, original, [part for unit in units for part in taken_apart(unit)])
@@ -201,17 +201,17 @@ def hooked(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: P
             yield file
 
 
-def grow(patches: Sequence[Patch], project: Path = paths.PROJECT, originals: Path = ORIGINALS) -> list[Grown]:
+def grow(patches: Sequence[Patch]) -> list[Grown]:
     """All files that the series touches, with what each patch brings to them."""
     files: list[Grown] = []
-    places = overlay.read_allowlist(project / "tools" / "overlay.toml", project)
+    places = overlay.read_allowlist()
     for source, number in owners(patches, places).items():
         name = places[source]
         words = [word for patch in patches for word in patch.lines.get(name, [])]
-        file = Grown(name, [], held_back((project / source).read_text(), words, name))
+        file = Grown(name, [], held_back((paths.PROJECT / source).read_text(), words, name))
         assign(file, patches, number)
         files.append(file)
-    files += hooked(patches, project, originals)
+    files += hooked(patches, ORIGINALS)
     known = {file.name for file in files}
     for patch in patches:
         for name in patch.lines:

@@ -20,7 +20,7 @@ from .. import paths, steps
 from ..check import guest_tests, lint
 from ..errors import Failure
 from ..run import must
-from . import config, fetch, kernel, overlay, series, wiring
+from . import config, fetch, kernel, overlay, series
 from .variants import Variant
 
 TREE = paths.BUILD / "series-linux"
@@ -40,8 +40,8 @@ def pristine() -> None:
     shutil.copytree(paths.LINUX, TREE, symlinks=True, copy_function=os.link)
     for place in overlay.read_allowlist().values():
         (TREE / place).unlink()
-    for patch in wiring.patches():
-        for name in wiring.touched(patch):
+    for patch in overlay.patches():
+        for name in overlay.touched(patch):
             steps.write_whole(TREE / name, (series.ORIGINALS / name).read_bytes())
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import paths, steps
 from ..bench import kept
-from ..build import arm64, config, kernel, overlay, wiring
+from ..build import arm64, config, kernel, overlay
 from ..build.variants import MEASURED
 from ..errors import Failure, Parser
 from ..run import must
@@ -122,7 +122,7 @@ def linters() -> list[Linter]:
         Linter("clippy on the host", pure, lambda _: _said(clippy, **host_tests.ENVIRONMENT)),
         Linter("clippy in the kernel", placed, clippy_kernel),
         Linter("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
-        Linter("checkpatch", c + placed + wiring.patches(), checkpatch),
+        Linter("checkpatch", c + placed + overlay.patches(), checkpatch),
         Linter("shellcheck", shell, lambda files: _said(["shellcheck", *files])),
         Linter("pyflakes", python, lambda files: _said(["pyflakes3", *files])),
         Linter("mypy", python, lambda files: _said([*types, *files], MYPYPATH=f"{paths.TOOLS}:{paths.TOOLS}/guest")),
