@@ -105,7 +105,8 @@ def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> C
     counts = Counts()
     chance = random.Random(f"{kind} {seed}")
     paths.BUILD.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=paths.BUILD) as name, Drive(SIZE, Path(name)) as drive:
+    with tempfile.TemporaryDirectory(dir=paths.BUILD) as name:
+        drive = Drive(SIZE, Path(name))
         share = Path(name) / "share"
         shutil.copytree(LIB, share / LIB.name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(SCRIPT, share)

@@ -37,7 +37,6 @@ REQUEST_MAGIC = 0x25609513
 READ, WRITE, DISCONNECT, FLUSH = range(4)
 ANSWER = struct.Struct(">IIQ")
 ANSWER_MAGIC = 0x67446698
-INVALID = 22
 
 
 class Drive:
@@ -49,15 +48,9 @@ class Drive:
         """Of each write its place, the bytes before and the bytes since."""
         self._on = True
         self._lock = threading.Lock()
-        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)
         self._file.truncate(size)
         self._socket = folder / "drive"
-
-    def __enter__(self) -> Drive:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
 
     def read(self, offset: int, length: int) -> bytes:
         """The bytes as they are now."""
@@ -144,10 +137,10 @@ class Drive:
     def _answer(self, peer: socket.socket) -> None:
         """Do what one request asks for; EOFError when there will be no other."""
         magic, _, kind, cookie, offset, length = REQUEST.unpack(_receive(peer, REQUEST.size))
-        if magic != REQUEST_MAGIC or kind == DISCONNECT:
+        if magic != REQUEST_MAGIC or kind not in (READ, WRITE, FLUSH):
             raise EOFError
         written = _receive(peer, length) if kind == WRITE else b""
-        error, data = 0, b""
+        data = b""
         with self._lock:
             # Without power there is no answer, but no error either.
             if not self._on:
@@ -156,19 +149,14 @@ class Drive:
                 data = self.read(offset, length)
             elif kind == WRITE:
                 self.write(offset, written)
-            elif kind == FLUSH:
-                self.flush()
             else:
-                error = INVALID
-        peer.sendall(ANSWER.pack(ANSWER_MAGIC, error, cookie) + data)
+                self.flush()
+        peer.sendall(ANSWER.pack(ANSWER_MAGIC, 0, cookie) + data)
 
 
 def _receive(peer: socket.socket, length: int) -> bytes:
     """So many bytes; EOFError when the peer has gone."""
-    data = bytearray()
-    while len(data) < length:
-        piece = peer.recv(length - len(data))
-        if not piece:
-            raise EOFError
-        data += piece
-    return bytes(data)
+    data = peer.recv(length, socket.MSG_WAITALL) if length else b""
+    if len(data) < length:
+        raise EOFError
+    return data
