@@ -9,6 +9,7 @@ from ..build import kernel
 from ..build.variants import NATIVE
 from ..errors import Failure
 from ..vm import images, native
+from ..vm.options import VmOptions
 from . import boots, drives, results
 from .catalogue import Load, NFS
 from .drives import Drive
@@ -47,7 +48,7 @@ class Native(boots.Machine):
 
     def boot(self, boot: boots.Boot, stream: boots.Stream) -> dict[str, Any]:
         """Boot, and run all steps; what is known of it afterwards."""
-        options = native.Options(core=boot.variant, mem=self.mem(boot), cpus=self.cpus)
+        options = VmOptions(core=boot.variant, mem=self.mem(boot), smp=self.cpus)
         result = native.run(options, self.command(self.plan(boot)), stdout=stream)
         return boots.judged(boot, stream, replace(result, accel="native (user-mode Linux)"))
 

@@ -9,7 +9,6 @@ which ends with the process.
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from .. import paths
@@ -17,7 +16,7 @@ from ..build.variants import NATIVE
 from ..errors import Failure
 from . import console, emulated, images, machine, qemu
 from .emulated import VmFailure, VmResult
-from .options import MOST_CPUS, amount
+from .options import VmOptions, amount
 
 BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS = 60.0, 120.0, 3600.0
 
@@ -60,34 +59,17 @@ exec "$@"
 """Has the host give all of the memory, which it does when it is first written to."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """One boot."""
-
-    core: str = "rust"
-    mem: str = "1500M"
-    cpus: int = 1
-
-    def check(self) -> None:
-        """Refuse what cannot work, in one line that says what can."""
-        if not 1 <= self.cpus <= MOST_CPUS:
-            raise Failure(f"{self.cpus} CPUs: the native kernel takes 1 to {MOST_CPUS}", 2)
-        there = available()
-        if amount(self.mem) + SPARE > there:
-            raise Failure(f"{self.mem} of memory: the host has {there >> 20}M left; give the native machine less", 2)
-
-
 def available() -> int:
     """The bytes of memory that the host can give to a program."""
     return int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
 
 
-def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[str]:
+def linux(options: VmOptions, initramfs: int, ports: Mapping[str, int]) -> list[str]:
     """The command line of the kernel; the numbers are file descriptors that it inherits."""
     return [
         str(NATIVE.image),
         f"mem={amount(options.mem) >> 20}M",
-        f"ncpus={options.cpus}",
+        f"ncpus={options.smp}",
         "seccomp=on",
         "uml_dir=/tmp/",
         f"initrd=/proc/self/fd/{initramfs}",
@@ -99,13 +81,13 @@ def linux(options: Options, initramfs: int, ports: Mapping[str, int]) -> list[st
     ]
 
 
-def enclosed(options: Options, command: list[str], cpus: Sequence[int]) -> list[str]:
+def enclosed(options: VmOptions, command: list[str], cpus: Sequence[int]) -> list[str]:
     """A command in a process and mount namespace of its own, in which it can write to its memory only.
 
     It runs on as many of the CPUs as it believes to have. The kernel and its programs are processes
     that take turns: on CPUs apart each system call would wait for another CPU to wake up.
     """
-    chosen = ["taskset", "--cpu-list", ",".join(map(str, cpus[-options.cpus :]))]
+    chosen = ["taskset", "--cpu-list", ",".join(map(str, cpus[-options.smp :]))]
     alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     return [*chosen, *alone, "sh", "-euc", ENCLOSED, "native", str(amount(options.mem) + SPARE), *command]
 
@@ -116,16 +98,19 @@ def whole(command: list[str]) -> list[str]:
 
 
 def run(
-    options: Options,
+    options: VmOptions,
     command: list[str],
     stdout: machine.Sink | None = None,
     stderr: machine.Sink | None = None,
 ) -> VmResult:
-    """Boot, run the command (one word is given to a shell) and wait for its end.
+    """Boot with this core, memory and CPUs, run the command (one word is given to a shell) and wait for its end.
 
     Output goes to the sinks, or into the result where there is none.
     """
     options.check()
+    there = available()
+    if amount(options.mem) + SPARE > there:
+        raise Failure(f"{options.mem} of memory: the host has {there >> 20}M left; give the native machine less", 2)
     if not NATIVE.image.exists():
         raise Failure(f"{NATIVE.image.relative_to(paths.PROJECT)} is missing; run: make bench NATIVE=1")
     images.ensure_programs()
@@ -142,7 +127,7 @@ def run(
     return emulated.result(host, story.qemu_stderr, log, "native", arguments, "none")
 
 
-def judge(options: Options, story: machine.Story, log: Path) -> None:
+def judge(options: VmOptions, story: machine.Story, log: Path) -> None:
     """Raise unless the run came through: silence about the end is never a success."""
     emulated.judge_guest(story, story.qemu_stderr, log, options.core)
     if story.status is None:
