@@ -38,10 +38,10 @@ def test_what_looks_at_nothing_or_does_not_run_has_failed() -> None:
     def breaks(_: list[Path]) -> str:
         raise Failure("the kernel does not build")
 
-    assert lint.judge(lint.Linter("nothing", [], lambda _: "")) == "it found no file"
-    assert lint.judge(lint.Linter("breaks", [Path("a")], breaks)) == "the kernel does not build"
-    assert lint.judge(lint.Linter("silent", [Path("a")], lambda _: lint._said(["false"]))) == "not clean"
-    assert lint.judge(lint.Linter("clean", [Path("a")], lambda _: lint._said(["true"]))) is None
+    assert lint.judge([], lambda _: "") == "it found no file"
+    assert lint.judge([Path("a")], breaks) == "the kernel does not build"
+    assert lint.judge([Path("a")], lambda _: lint._said(["false"])) == "not clean"
+    assert lint.judge([Path("a")], lambda _: lint._said(["true"])) is None
 
 
 def test_all_files_belong_to_a_mechanism() -> None:

@@ -10,7 +10,6 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 
 from .. import paths, steps
@@ -37,13 +36,8 @@ CHECKPATCH_IGNORE = {
 }
 
 
-@dataclass
-class Linter:
-    """A name, the files it looks at, and the run, which returns what is wrong with them."""
-
-    name: str
-    files: list[Path]
-    run: Callable[[list[Path]], str]
+Linter = tuple[str, list[Path], Callable[[list[Path]], str]]
+"""A name, the files it looks at, and the run, which returns what is wrong with them."""
 
 
 def files_in(*folders: str) -> list[Path]:
@@ -118,24 +112,24 @@ def linters() -> list[Linter]:
     types = ["mypy", "--strict", f"--cache-dir={paths.BUILD / 'mypy'}"]
     placed = [paths.PROJECT / source for source in overlay.read_allowlist() if source.endswith(".rs")]
     return [
-        Linter("rustfmt", [*rust, *(paths.TOOLS / "price").glob("*.rs")], lambda files: _said([*rustfmt, *files])),
-        Linter("clippy on the host", pure, lambda _: _said(clippy, **host_tests.ENVIRONMENT)),
-        Linter("clippy in the kernel", placed, clippy_kernel),
-        Linter("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
-        Linter("checkpatch", c + placed + overlay.patches(), checkpatch),
-        Linter("shellcheck", shell, lambda files: _said(["shellcheck", *files])),
-        Linter("pyflakes", python, lambda files: _said(["pyflakes3", *files])),
-        Linter("mypy", python, lambda files: _said([*types, *files], MYPYPATH=f"{paths.TOOLS}:{paths.TOOLS}/guest")),
-        Linter("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), lambda _: "\n".join(kept.stale())),
+        ("rustfmt", [*rust, *(paths.TOOLS / "price").glob("*.rs")], lambda files: _said([*rustfmt, *files])),
+        ("clippy on the host", pure, lambda _: _said(clippy, **host_tests.ENVIRONMENT)),
+        ("clippy in the kernel", placed, clippy_kernel),
+        ("uses of unsafe", [path for path in rust if path.parent.name != "compile_fail"], unsafe),
+        ("checkpatch", c + placed + overlay.patches(), checkpatch),
+        ("shellcheck", shell, lambda files: _said(["shellcheck", *files])),
+        ("pyflakes", python, lambda files: _said(["pyflakes3", *files])),
+        ("mypy", python, lambda files: _said([*types, *files], MYPYPATH=f"{paths.TOOLS}:{paths.TOOLS}/guest")),
+        ("results", sorted((paths.PROJECT / kept.RESULTS).glob("*.json")), lambda _: "\n".join(kept.stale())),
     ]
 
 
-def judge(linter: Linter) -> str | None:
+def judge(files: list[Path], linter: Callable[[list[Path]], str]) -> str | None:
     """Run one linter; what is wrong, or None. No file is a failure."""
-    if not linter.files:
+    if not files:
         return "it found no file"
     try:
-        said = linter.run(linter.files)
+        said = linter(files)
     except Failure as failure:
         return str(failure)
     if said:
@@ -148,8 +142,8 @@ def run() -> Counts:
     with steps.only_one("kernel"):
         kernel.prepare()  # brings the kernel's own rules
     counts = Counts()
-    for linter in linters():
-        counts.judge(f"lint: {linter.name}, {len(linter.files)} files", judge(linter))
+    for name, files, linter in linters():
+        counts.judge(f"lint: {name}, {len(files)} files", judge(files, linter))
     return counts
 
 
