@@ -41,10 +41,6 @@ def make_environment() -> dict[str, str]:
     }
 
 
-RUST_FLAGS = "-mllvm -trap-unreachable -mllvm -no-trap-after-noreturn"
-"""The kernel's own flags for compiling the Rust that is linked with its helpers."""
-
-
 QUIET = "KCFLAGS=-w"
 """No warnings: clang takes a quarter of its time to look for them, nearly all of it in the kernel's own headers."""
 
@@ -55,12 +51,11 @@ STRICT = "KCFLAGS=-Werror"
 def make(
     *arguments: str,
     out: Path = paths.KERNEL_OUT,
-    flags: str = "",
     arch: Arch = X86,
     warnings: str = QUIET,
     tree: Path = paths.LINUX,
 ) -> list[str]:
-    """A make command of the kernel, with more flags for its Rust."""
+    """A make command of the kernel."""
     return [
         "make",
         f"-j{os.cpu_count() or 1}",
@@ -70,7 +65,6 @@ def make(
         "LLVM=1",
         f"CC={COMPILER}",
         warnings,
-        *([f"CC_FLAGS_RUST_INLINE_HELPERS={RUST_FLAGS} {flags}"] if flags else []),
         *arguments,
     ]
 
@@ -113,7 +107,7 @@ def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
     """Compile, incrementally, and put the image in its place; make may run inside another command."""
     dot_config = variant.out / ".config"
     headers = [header for _, header in variant.headers]
-    key = steps.digest(tree, TOOLCHAIN, COMPILER, dot_config, *filter(None, [variant.flags]), *headers)
+    key = steps.digest(tree, TOOLCHAIN, COMPILER, dot_config, *variant.options, *headers)
 
     def compile_kernel() -> None:
         fresh = not (variant.out / "vmlinux").exists()
@@ -122,7 +116,7 @@ def build(tree: str, variant: Variant, inside: Sequence[str] = ()) -> None:
         title = f"building the kernel {variant.suffix.removeprefix('-')}".strip()
         log = paths.LOG / f"kernel{variant.suffix}.log"
         with Bar(title, WHOLE_BUILD if fresh else None) as bar:
-            target = make(*variant.options, variant.arch.image, out=variant.out, flags=variant.flags, arch=variant.arch)
+            target = make(*variant.options, variant.arch.image, out=variant.out, arch=variant.arch)
             command = [*inside, *target]
             must(command, log, "the kernel build", make_environment(), bar.count_built)
         image = variant.out / variant.arch.place

@@ -8,6 +8,10 @@ from .. import paths
 from ..arch import UM, X86, Arch
 
 
+RUST_FLAGS = "-mllvm -trap-unreachable -mllvm -no-trap-after-noreturn"
+"""The kernel's own flags for compiling the Rust that is linked with its helpers."""
+
+
 @dataclass(frozen=True)
 class Variant:
     """One kernel: what is asked of its configuration, where it is built, and what its guest needs.
@@ -45,7 +49,8 @@ class Variant:
     @property
     def options(self) -> list[str]:
         """More words for make. They replace what arch/um has for these files: for one of them, the limit."""
-        return [f"CFLAGS_{name}.o=-include {header} -Wframe-larger-than=4096" for name, header in self.headers]
+        words = [f"CFLAGS_{name}.o=-include {header} -Wframe-larger-than=4096" for name, header in self.headers]
+        return words + ([f"CC_FLAGS_RUST_INLINE_HELPERS={RUST_FLAGS} {self.flags}"] if self.flags else [])
 
     @property
     def suffix(self) -> str:
