@@ -118,12 +118,8 @@ def fetched(pins: Pins, cache: Path = paths.CACHE) -> Path:
             raise Failure(f"the Debian mirror has no {pins.package} in {pins.suite}; set DEBIAN_MIRROR or KERNEL_SRC")
         version = pins.version if pins.version in offered else offered[0]
         if version != pins.version:
-            print(
-                f"WARNING: {pins.package} {pins.version} has gone from the mirror.\n"
-                f"WARNING: building {version} instead; its SHA-256 is not pinned.",
-                file=sys.stderr,
-                flush=True,
-            )
+            gone = f"WARNING: {pins.package} {pins.version} has gone from the mirror."
+            print(f"{gone} Building {version} instead; its SHA-256 is not pinned.", file=sys.stderr, flush=True)
             tarball = cache / f"{pins.package}_{version}.tar.xz"
             if tarball.exists():
                 return tarball
