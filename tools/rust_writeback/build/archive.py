@@ -15,28 +15,23 @@ EPOCH = 1767225600
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, folder or symbolic link: what st_mode says, and where the content is."""
+    """A file, folder or symbolic link: what st_mode says, and the content or where it is."""
 
     name: str
     mode: int
-    source: Path | bytes | None = None
-    target: str = ""
+    source: Path | bytes = b""
     mtime: int = EPOCH
 
     def content(self) -> bytes:
         """The bytes of a file, the target of a link, nothing for a folder."""
-        if stat.S_ISLNK(self.mode):
-            return self.target.encode()
-        if isinstance(self.source, Path):
-            return self.source.read_bytes()
-        return self.source or b""
+        return self.source.read_bytes() if isinstance(self.source, Path) else self.source
 
 
 def from_disk(name: str, source: Path) -> Entry:
     """An entry with the content, mode and time (Python checks it) of something on disk."""
     status = source.lstat()
     if stat.S_ISLNK(status.st_mode):
-        return Entry(name, stat.S_IFLNK | 0o777, target=str(source.readlink()))
+        return link(name, str(source.readlink()))
     if stat.S_ISDIR(status.st_mode):
         return Entry(name, status.st_mode)
     return Entry(name, status.st_mode, source, mtime=int(status.st_mtime))
@@ -50,6 +45,11 @@ def folder(name: str, mode: int = 0o755) -> Entry:
 def file(name: str, content: bytes | Path, mode: int = 0o644) -> Entry:
     """A file with content of our own."""
     return Entry(name, stat.S_IFREG | mode, content)
+
+
+def link(name: str, target: str) -> Entry:
+    """A symbolic link."""
+    return Entry(name, stat.S_IFLNK | 0o777, target.encode())
 
 
 def cpio(entries: Iterable[Entry]) -> bytes:

@@ -25,6 +25,10 @@ from ..build.unpacked import Packages
 from ..errors import Failure
 
 INIT_SOURCE = paths.TOOLS / "guest" / "init.c"
+INIT = paths.BUILD / "guest-init"
+"""PID 1."""
+IMAGE, WHOLE = paths.BUILD / "guest.img", paths.BUILD / "guest.cpio"
+"""The root file system as an image, and as an initramfs."""
 LOAD = paths.BUILD / "bin" / "load"
 LOAD_SOURCE = paths.TOOLS / "guest" / "load.c"
 SLOW_FLUSH_SOURCE = Path(__file__).parent / "slow_flush.c"
@@ -150,7 +154,7 @@ def files(names: Iterable[str], top: Path, load: Path) -> list[Entry]:
     entries["usr/local/bin/load"] = archive.file("usr/local/bin/load", load, 0o755)
     entries["etc/hostname"] = archive.file("etc/hostname", b"guest\n")
     entries["etc/hosts"] = archive.file("etc/hosts", b"127.0.0.1 localhost guest\n")
-    entries["etc/mtab"] = Entry("etc/mtab", stat.S_IFLNK | 0o777, target="/proc/self/mounts")
+    entries["etc/mtab"] = archive.link("etc/mtab", "/proc/self/mounts")
     regular = (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK)
     return [entry for _, entry in sorted(entries.items()) if stat.S_IFMT(entry.mode) in regular]
 
@@ -186,24 +190,9 @@ def compile_program(source: Path, program: Path, *libraries: str, arch: Arch = X
         raise Failure(f"{source} does not compile; correct it:\n{result.stderr}")
 
 
-def _of(arch: Arch, path: Path) -> Path:
+def made(arch: Arch, path: Path) -> Path:
     """The file that is for an architecture what this one is for the build root's own."""
     return path if arch == X86 else path.with_name(f"{path.stem}-{arch.name}{path.suffix}")
-
-
-def image(arch: Arch) -> Path:
-    """The root file system as an image."""
-    return _of(arch, paths.BUILD / "guest.img")
-
-
-def whole_initramfs(arch: Arch) -> Path:
-    """The root file system as an initramfs."""
-    return _of(arch, paths.BUILD / "guest.cpio")
-
-
-def init(arch: Arch) -> Path:
-    """PID 1."""
-    return _of(arch, paths.BUILD / "guest-init")
 
 
 def ensure_program(source: Path, program: Path, *libraries: str, arch: Arch = X86) -> None:
@@ -216,19 +205,19 @@ def ensure_program(source: Path, program: Path, *libraries: str, arch: Arch = X8
 
 def ensure_programs(arch: Arch = X86) -> None:
     """Make PID 1 and the program of loads: all of it, for a guest that has its root file system from elsewhere."""
-    ensure_program(LOAD_SOURCE, _of(arch, LOAD), arch=arch)
-    ensure_program(INIT_SOURCE, init(arch), arch=arch)
+    ensure_program(LOAD_SOURCE, made(arch, LOAD), arch=arch)
+    ensure_program(INIT_SOURCE, made(arch, INIT), arch=arch)
 
 
 def ensure(whole: bool = False, arch: Arch = X86) -> None:
     """Make what is missing or stale: PID 1 and the image, or the whole initramfs."""
     ensure_programs(arch)
-    product = whole_initramfs(arch) if whole else image(arch)
+    product = made(arch, WHOLE if whole else IMAGE)
     with steps.only_one("guest"):
         top = Path("/") if arch == X86 else tree(arch)
 
         def make() -> None:
-            entries = files(installed() if arch == X86 else unpacked(top), top, _of(arch, LOAD))
+            entries = files(installed() if arch == X86 else unpacked(top), top, made(arch, LOAD))
             steps.need_room(product.parent, 1, "the guest's root file system")
             if whole:
                 steps.write_whole(product, archive.cpio(entries))
@@ -244,13 +233,13 @@ def initramfs(
 ) -> IO[bytes]:
     """A file without a name: PID 1 with what it is to run, after the whole root if that is wanted."""
     variables = sorted(f"{name}={value}" for name, value in environment.items())
-    entries = [archive.file("init", init(arch), 0o755)]
+    entries = [archive.file("init", made(arch, INIT), 0o755)]
     entries += [archive.file(f"{SHARE}/{program.name}", program, 0o755) for program in programs]
     for name, lines in (("command", command), ("environment", variables)):
         entries.append(archive.file(name, b"".join(os.fsencode(line) + b"\0" for line in lines)))
     output = os.fdopen(os.memfd_create("initramfs"), "w+b")
     if whole:
-        with whole_initramfs(arch).open("rb") as base:
+        with made(arch, WHOLE).open("rb") as base:
             shutil.copyfileobj(base, output)
     output.write(archive.cpio(entries))
     output.flush()

@@ -79,8 +79,7 @@ class Wires:
 def version(arch: Arch = X86) -> str:
     """QEMU's version, as it tells it."""
     output = subprocess.run([BOARDS[arch].program, "--version"], check=True, capture_output=True, text=True).stdout
-    match = re.search(r"version (.*)", output)
-    return match[1] if match else output.strip()
+    return output.partition("version ")[2].partition("\n")[0]
 
 
 ENVIRONMENT = {
@@ -124,7 +123,7 @@ def _devices(options: VmOptions, wires: Wires) -> list[str]:
     """The console, the ports to PID 1, the root, the test drive and the share."""
     # Under icount a device must answer at once, not when the host's scheduler likes.
     fast = ",ioeventfd=off" if options.icount else ""
-    arguments = ["-chardev", f"file,id=console,path={_escape(wires.console)}", "-serial", "chardev:console"]
+    arguments = ["-chardev", f"file,id=console,path={wires.console}", "-serial", "chardev:console"]
     arguments += ["-chardev", f"socket,id=monitor,fd={wires.monitor}", "-mon", "chardev=monitor,mode=control"]
     arguments += ["-device", "pvpanic-pci", "-device", f"virtio-serial-pci{fast}"]
     for name in PORTS:
@@ -133,7 +132,7 @@ def _devices(options: VmOptions, wires: Wires) -> list[str]:
     if wires.terminal:
         arguments += ["-chardev", "stdio,id=terminal,signal=off", "-device", "virtconsole,chardev=terminal"]
     if not options.icount:
-        arguments += ["-drive", f"if=none,id=root,format=raw,readonly=on,file={_escape(images.image(options.arch))}"]
+        arguments += ["-drive", f"if=none,id=root,format=raw,readonly=on,file={images.made(options.arch, images.IMAGE)}"]
         arguments += ["-device", "virtio-blk-pci,drive=root"]
     if options.nvme and wires.drive is not None:
         nvme = options.nvme
@@ -145,14 +144,9 @@ def _devices(options: VmOptions, wires: Wires) -> list[str]:
         queues = f",max_ioqpairs={nvme.queues}" if nvme.queues else ""
         arguments += ["-drive", drive, "-device", f"nvme,serial={SERIAL},drive=nvme{queues}"]
     if options.share:
-        share = f"local,id=share,security_model=none,multidevs=remap,path={_escape(options.share)}"
+        share = f"local,id=share,security_model=none,multidevs=remap,path={options.share}"
         arguments += ["-fsdev", share, "-device", f"virtio-9p-pci,fsdev=share,mount_tag=share{fast}"]
     return [*arguments, *options.devices]
-
-
-def _escape(path: Path) -> str:
-    """A comma inside a value is written twice."""
-    return str(path).replace(",", ",,")
 
 
 def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
