@@ -105,7 +105,7 @@ def make_tree(folder: Path, patchlevel: int = 3) -> Path:
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, place in {"BUILD": "", "LINUX": "linux", "KERNEL_OUT": "kernel"}.items():
+    for name, place in {"BUILD": "", "LINUX": "linux"}.items():
         monkeypatch.setattr(paths, name, tmp_path / "build" / place)
     return tmp_path / "build"
 
@@ -121,18 +121,18 @@ def test_tree_and_tarball_are_taken(tmp_path: Path, build: Path, monkeypatch: py
     tree = make_tree(tmp_path / "tree")
     (tree / ".git").mkdir()
     (tree / ".git/config").touch()
+    os.utime(tree / "Kbuild", (1, 1))
     first = unpack(tree, monkeypatch)
     assert fetch.kernel_version(build / "linux") == ("7.3", "7.3.4-rc1")
     assert not (build / "linux/.git/config").exists()
-    (build / "kernel").mkdir()
     (tree / "mm/filemap.c").write_text("edited")
     assert unpack(tree, monkeypatch).key != first.key
-    assert (build / "kernel").exists(), "objects of the same tree are kept"
+    assert (build / "linux/Kbuild").stat().st_mtime > 1, "objects of another kernel would be kept"
     with tarfile.open(tmp_path / "linux.tar.gz", "w:gz") as tarball:
         tarball.add(tree, "linux-7.3.4")
     unpack(tmp_path / "linux.tar.gz", monkeypatch)
+    assert (build / "linux/Kbuild").stat().st_mtime > 1
     assert fetch.kernel_version(build / "linux") == ("7.3", "7.3.4-rc1")
-    assert not (build / "kernel").exists(), "objects of another kernel are not"
 
 
 @pytest.mark.parametrize(

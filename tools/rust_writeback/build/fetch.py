@@ -37,14 +37,9 @@ class Pins:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a kernel comes from.
-
-    The identity changes when it is another kernel altogether, the key when
-    anything in it has changed.
-    """
+    """Where a kernel comes from; the key changes when anything in it has changed."""
 
     path: Path
-    identity: str
     key: str
 
 
@@ -64,13 +59,9 @@ def source() -> Source:
     chosen = os.environ.get("KERNEL_SRC")
     if chosen is None:
         tarball = fetched(read_pins())
-        return Source(tarball, tarball.name, steps.digest(tarball.name))
+        return Source(tarball, steps.digest(tarball.name))
     path = Path(chosen)
-    if path.is_dir():
-        status = path.stat()
-        return Source(path, f"folder {status.st_dev}:{status.st_ino}", _fingerprint(path))
-    key = sha256_of(path)
-    return Source(path, f"tarball {key}", key)
+    return Source(path, _fingerprint(path) if path.is_dir() else sha256_of(path))
 
 
 def _fingerprint(tree: Path) -> str:
@@ -144,16 +135,19 @@ BUILT = (".git", "/.config*", "/include/config", "/include/generated", "/arch/*/
 
 
 def unpack(origin: Source) -> None:
-    """Make build/linux from the source, whole or not at all."""
+    """Make build/linux from the source, whole or not at all.
+
+    Its files are new: they would be older than the objects of another kernel, which make would then keep.
+    """
     steps.need_room(paths.BUILD, 2.5, "the kernel's source tree")
     part = paths.LINUX.with_name("linux.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    command = ["tar", "-x", "--strip-components=1", "--no-same-owner", "-C", str(part), "-f", str(origin.path)]
+    command = ["tar", "-x", "--touch", "--strip-components=1", "--no-same-owner", "-C", str(part), "-f", str(origin.path)]
     try:
         if origin.path.is_dir():
             check(origin.path, read_pins())
-            command = ["rsync", "-a", *(f"--exclude={pattern}" for pattern in BUILT), f"{origin.path}/", f"{part}/"]
+            command = ["rsync", "-rlp", *(f"--exclude={pattern}" for pattern in BUILT), f"{origin.path}/", f"{part}/"]
         with Bar("unpacking the kernel"):
             must(command, paths.LOG / "unpack.log", f"unpacking {origin.path}")
         check(part, read_pins())
@@ -165,10 +159,4 @@ def unpack(origin: Source) -> None:
     for old in (paths.LINUX.with_name("linux.orig"), paths.LINUX):
         shutil.rmtree(old, ignore_errors=True)
     paths.LINUX.with_name("linux.overlay").unlink(missing_ok=True)
-    identity = paths.BUILD / "linux.identity"
-    if not identity.exists() or identity.read_text() != origin.identity:
-        # Another kernel's files may be older than our objects, which make would then keep.
-        for out in (paths.KERNEL_OUT, paths.BUILD / "kunit", *paths.BUILD.glob("kernel-*")):
-            shutil.rmtree(out, ignore_errors=True)
-        steps.write_whole(identity, origin.identity)
     part.rename(paths.LINUX)
