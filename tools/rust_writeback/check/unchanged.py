@@ -9,14 +9,14 @@ sections and may differ.
 """
 
 import re
-import shutil
 import subprocess
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from ..build import kernel, series
+from ..build import config, kernel, series
+from ..build.variants import MEASURED
 from ..errors import Failure
-from ..paths import BUILD, DOT_CONFIG, LINUX, LOG
+from ..paths import BUILD, LINUX, LOG
 from ..run import must
 from .compile_fail import saved_command
 from .guest_tests import Counts
@@ -80,12 +80,8 @@ def run() -> Counts:
     # What has no hook needs no comparison, and may not be configured.
     names = [name for name in names if not name.startswith("rust/") and originals[name] != (LINUX / name).read_text()]
     # The configuration of the virtual machine's kernel, without any Rust.
-    OUT.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(DOT_CONFIG, OUT / ".config")
-    subprocess.run([LINUX / "scripts" / "config", "--file", OUT / ".config", "-d", "RUST"], check=True)
-    must(kernel.make("olddefconfig", out=OUT), LOG / "unchanged.log", "the configuration without Rust", kernel.make_environment())
-    if "CONFIG_RUST_WRITEBACK=y" in (OUT / ".config").read_text():
-        raise Failure("CONFIG_RUST_WRITEBACK cannot be turned off; look at its Kconfig")
+    options = config.merge(MEASURED.fragments).items()
+    kernel.configured({name: "n" if "_RUST" in name else value for name, value in options}, OUT, "-unchanged")
     wanted = [str(Path(name).with_suffix(".o")) for name in names]
     must(kernel.make(*wanted, out=OUT), LOG / "unchanged.log", "the hooked files", kernel.make_environment())
     counts = Counts()
