@@ -57,23 +57,16 @@ class Boots:
     in_a_row: int = 0
     """Deaths since something has come to its end."""
 
-    def over(self, failure: VmFailure, left: bool = True) -> None:
-        """Count a death. What was not QEMU's own death is raised, and so is one too many; a line tells of the others.
-
-        With nothing left to do there is no other try, and so never one too many.
-        """
+    def over(self, failure: VmFailure) -> None:
+        """Count a death. What was not QEMU's own death is raised, and so is one too many; a line tells of the others."""
         if not failure.qemu_died:
             raise failure
         self.deaths += 1
         self.in_a_row += 1
-        if not left:
-            then = "all was done"
-        elif self.in_a_row < TRIES:
-            then = f"trying again, {self.in_a_row + 1} of {TRIES}"
-        else:
+        if self.in_a_row == TRIES:
             message = f"QEMU died {TRIES} times in a row: {failure.last_words}"
             raise VmFailure(failure.kind, message, failure.console, failure.last_words) from failure
-        print(f"QEMU died ({failure.last_words}); {then}", file=sys.stderr, flush=True)
+        print(f"QEMU died ({failure.last_words}), {self.in_a_row} of {TRIES} times", file=sys.stderr, flush=True)
 
 
 def from_scratch(_failure: VmFailure) -> None:

@@ -138,7 +138,7 @@ def _bury(boot: _Boot, failure: emulated.VmFailure, boots: emulated.Boots, left:
     if boot.done:
         boots.in_a_row = 0
     try:
-        boots.over(failure, bool(set(left) - set(boot.done)))
+        boots.over(failure)
     except emulated.VmFailure as final:
         early = final.qemu_died
         if not boot.running and not boot.done:
