@@ -56,9 +56,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file that appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    data = content.encode() if isinstance(content, str) else content
     try:
-        part.write_bytes(data)
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

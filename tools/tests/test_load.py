@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 from rust_writeback.vm import images
-from rust_writeback.bench import boots, jobs
+from rust_writeback.bench import jobs
 
 TREE = {"files=4620": "files=300"}
 COMPACTION = {"numjobs=4": "numjobs=3", "files=32": "files=2", "file_size=64m": "file_size=1m"}
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """The program, as the project compiles it."""
-    path = tmp_path_factory.mktemp("bin") / "load"
-    images.compile_program(boots.DRIVER / "load.c", path)
-    return path
+    images.ensure_program(images.LOAD_SOURCE, images.LOAD)
+    return images.LOAD
 
 
 def scenario(name: str, smaller: dict[str, str], folder: Path) -> jobs.Scenario:

@@ -7,7 +7,6 @@ answers come from the host, at times that differ from run to run.
 """
 
 import contextlib
-import functools
 import os
 import re
 import shutil
@@ -179,26 +178,24 @@ def make_image(entries: list[Entry], image: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def compile_program(source: Path, program: Path, *libraries: str, arch: Arch = X86) -> None:
-    """Compile a program, static: it needs nothing of the guest's root file system."""
-    program.parent.mkdir(parents=True, exist_ok=True)
-    command = ["clang", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-static", "-s"]
-    if arch != X86:
-        command += [f"--target={arch.triple}", f"--sysroot={tree(arch)}", "-fuse-ld=lld"]
-    result = subprocess.run([*command, "-o", program, source, *libraries], capture_output=True, text=True)
-    if result.returncode:
-        raise Failure(f"{source} does not compile; correct it:\n{result.stderr}")
-
-
 def made(arch: Arch, path: Path) -> Path:
     """The file that is for an architecture what this one is for the build root's own."""
     return path if arch == X86 else path.with_name(f"{path.stem}-{arch.name}{path.suffix}")
 
 
 def ensure_program(source: Path, program: Path, *libraries: str, arch: Arch = X86) -> None:
-    """Compile a program unless that is done."""
+    """Compile a program, static, unless that is done: it needs nothing of the guest's root file system."""
+
+    def compile_it() -> None:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        command = ["clang", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-static", "-s"]
+        if arch != X86:
+            command += [f"--target={arch.triple}", f"--sysroot={tree(arch)}", "-fuse-ld=lld"]
+        result = subprocess.run([*command, "-o", program, source, *libraries], capture_output=True, text=True)
+        if result.returncode:
+            raise Failure(f"{source} does not compile; correct it:\n{result.stderr}")
+
     name = "-".join(program.relative_to(paths.BUILD).parts)
-    compile_it = functools.partial(compile_program, source, program, *libraries, arch=arch)
     with steps.only_one("guest"):
         steps.step(name, steps.digest(source, Path(__file__)), [program], compile_it)
 
