@@ -33,7 +33,6 @@ class Platform:
 
     name: str
     arch: str
-    image: str
     configs: tuple[Path, ...]
 
     @property
@@ -45,9 +44,9 @@ def _configs(*names: str) -> tuple[Path, ...]:
     return tuple(paths.TOOLS / "config" / f"{name}.config" for name in ("kunit", *names))
 
 
-UML = Platform("kunit", "um", "linux", _configs("uml", "both-cores"))
+UML = Platform("kunit", "um", _configs("uml", "both-cores"))
 ONE_CORE = replace(UML, name="kunit-one-core", configs=_configs("uml", "doctests"))
-RT = Platform("kunit-rt", "x86_64", "arch/x86/boot/bzImage", _configs("kunit-emulated", "kunit-rt", "both-cores"))
+RT = Platform("kunit-rt", "x86_64", _configs("kunit-emulated", "kunit-rt", "both-cores"))
 
 
 def arm64(pages: str) -> Platform:
@@ -55,8 +54,7 @@ def arm64(pages: str) -> Platform:
 
     The suites that compare change the core for each trial: an emulator takes minutes to patch arm64's code.
     """
-    configs = _configs("kunit-emulated", "kunit-arm64", f"arm64-{pages}")
-    return Platform(f"kunit-arm64-{pages}", "arm64", "arch/arm64/boot/Image.gz", configs)
+    return Platform(f"kunit-arm64-{pages}", "arm64", _configs("kunit-emulated", "kunit-arm64", f"arm64-{pages}"))
 
 
 def _kunit(platform: Platform, command: str, *arguments: str) -> list[str]:
@@ -69,7 +67,7 @@ def _kunit(platform: Platform, command: str, *arguments: str) -> list[str]:
 def _emulated(platform: Platform) -> list[str]:
     """Without kunit.py, which takes a /dev/kvm for one that works."""
     command = ["timeout", "600", "qemu-system-x86_64", "-nodefaults", "-accel", "tcg", "-m", "1G"]
-    command += ["-kernel", str(platform.out / platform.image), "-no-reboot", "-nographic", "-serial", "stdio"]
+    command += ["-kernel", str(platform.out / arches.X86.place), "-no-reboot", "-nographic", "-serial", "stdio"]
     return [*command, "-append", "console=ttyS0 kunit.enable=1 kunit_shutdown=reboot panic=-1"]
 
 
@@ -78,7 +76,7 @@ def run(platform: Platform = UML) -> guest_tests.Counts:
     environment, ktap = kernel.make_environment(), paths.LOG / f"{platform.name}.ktap"
     with steps.only_one("kernel"):
         kernel.prepare()
-        steps.need_room(paths.BUILD, 0.5 if (platform.out / platform.image).exists() else 1.5, "the KUnit kernel")
+        steps.need_room(paths.BUILD, 0.5 if (platform.out / "vmlinux").exists() else 1.5, "the KUnit kernel")
         with Bar(f"building the {platform.name} kernel"):
             log = paths.LOG / f"{platform.name}-build.log"
             must(_kunit(platform, "build"), log, "the KUnit kernel's build", environment, cwd=paths.LINUX)
