@@ -59,11 +59,6 @@ exec "$@"
 """Has the host give all of the memory, which it does when it is first written to."""
 
 
-def available() -> int:
-    """The bytes of memory that the host can give to a program."""
-    return int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
-
-
 def linux(options: VmOptions, initramfs: int, ports: Mapping[str, int]) -> list[str]:
     """The command line of the kernel; the numbers are file descriptors that it inherits."""
     return [
@@ -92,23 +87,18 @@ def enclosed(options: VmOptions, command: list[str], cpus: Sequence[int]) -> lis
     return [*chosen, *alone, "sh", "-euc", ENCLOSED, "native", str(amount(options.mem) + SPARE), *command]
 
 
-def whole(command: list[str]) -> list[str]:
-    """What PID 1 runs: the command, once all of the memory has been used."""
-    return ["sh", "-euc", WARM, "warm", *(command if len(command) > 1 else ["sh", "-c", *command])]
-
-
 def run(
     options: VmOptions,
     command: list[str],
     stdout: machine.Sink | None = None,
     stderr: machine.Sink | None = None,
 ) -> VmResult:
-    """Boot with this core, memory and CPUs, run the command (one word is given to a shell) and wait for its end.
+    """Boot with this core, memory and CPUs, run the command once all memory has been used, and wait for its end.
 
     Output goes to the sinks, or into the result where there is none.
     """
     options.check()
-    there = available()
+    there = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
     if amount(options.mem) + SPARE > there:
         raise Failure(f"{options.mem} of memory: the host has {there >> 20}M left; give the native machine less", 2)
     if not NATIVE.image.exists():
@@ -118,7 +108,8 @@ def run(
     with contextlib.ExitStack() as stack:
         limits = (BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS)
         host = stack.enter_context(machine.Guest(stdout, stderr, *limits, log.open("w+b")))
-        initramfs = stack.enter_context(images.initramfs(whole(command), {**ENVIRONMENT, "VM_CORE": options.core}))
+        words = ["sh", "-euc", WARM, "warm", *command]
+        initramfs = stack.enter_context(images.initramfs(words, {**ENVIRONMENT, "VM_CORE": options.core}))
         arguments = linux(options, initramfs.fileno(), {name: host.descriptor(name) for name in qemu.PORTS})
         cpus = sorted(os.sched_getaffinity(0))
         host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
