@@ -104,7 +104,6 @@ def test_only_a_death_of_qemu_is_tried_again(
     left, forgotten = [dies(kind=end) if end else says(status=7) for end in ends], list[VmFailure]()
     monkeypatch.setattr(emulated, "_boot", lambda *_: left.pop(0)(lambda _: None))
     monkeypatch.setattr(images, "ensure", lambda whole, arch: None)
-    monkeypatch.setattr(paths, "BZIMAGE", Path(__file__))
     options = VmOptions(nvme=None, kernel=Path(__file__), accel="tcg")
     again = forgotten.append if repeats else None
     assert errors.run_main(lambda: emulated.run(options, ["true"], again=again).status) == status

@@ -100,7 +100,7 @@ class Watch:
         return (self.text.decode(errors="replace").strip() or "nothing was told").splitlines()[-1]
 
 
-def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> Counts:
+def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path) -> Counts:
     """A file system that loses its power again and again."""
     counts = Counts()
     chance = random.Random(f"{kind} {seed}")
@@ -131,7 +131,7 @@ def _chain(kind: str, cuts: int, core: str, seed: int, kernel: Path | None) -> C
     return counts
 
 
-def _boot(watch: Watch, words: str, core: str, share: Path, kernel: Path | None) -> int | None:
+def _boot(watch: Watch, words: str, core: str, share: Path, kernel: Path) -> int | None:
     """One boot, tried again if QEMU dies before the load; None when the power was cut, else the status of the script."""
     with watch.drive.plugged_in() as file:
         backend = f"if=none,id=cut,format=raw,cache=writeback,file={file}"
@@ -148,8 +148,8 @@ def _boot(watch: Watch, words: str, core: str, share: Path, kernel: Path | None)
     return result.status
 
 
-def run(cuts: int = 6, core: str = "rust", kernel: Path | None = None) -> Counts:
-    """So many cuts or a few more, as many of each kind; each is a case. Of this kernel, if one is named."""
+def run(cuts: int = 6, core: str = "rust", kernel: Path = paths.BZIMAGE) -> Counts:
+    """So many cuts or a few more, as many of each kind; each is a case."""
     seed = random.SystemRandom().randrange(1 << 32)
     counts = Counts()
     for kind in KINDS:

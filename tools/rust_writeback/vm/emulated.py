@@ -107,13 +107,13 @@ def run(
     without it nothing is. What the guest died of never is.
     """
     options.check()
-    if not options.image.exists():
-        raise Failure(f"{options.image.relative_to(paths.PROJECT)} is missing; make it with: {options.made_by}")
+    if not options.kernel.exists():
+        raise Failure(f"{options.kernel.relative_to(paths.PROJECT)} is missing; make it with: {options.made_by}")
     images.ensure(whole=options.icount, arch=options.arch)
     if options.flush_us:
         images.ensure_program(images.SLOW_FLUSH_SOURCE, images.SLOW_FLUSH, "-shared", "-fPIC", "-nostdlib")
     given = "icount" if options.icount else "tcg" if options.arch != X86 else options.accel
-    accel = given or accelerator(options.image)
+    accel = given or accelerator(options.kernel)
     boots = Boots()
     while True:
         try:
@@ -289,7 +289,7 @@ def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     variant = of_arch(*arch.chosen(known.arch, known.pages))
     options = VmOptions(
         arch=variant.arch,
-        kernel=variant.image if variant.pages else None,
+        kernel=variant.image,
         made_by=f"make kernel ARCH={variant.arch.name} PAGES={variant.pages}" if variant.pages else "make kernel",
         core=known.core,
         smp=known.smp,

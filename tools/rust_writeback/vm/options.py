@@ -54,7 +54,7 @@ class NvmeOptions:
 class VmOptions:
     """One boot. The drive may be left out, the accelerator is found out unless given.
 
-    The kernel is build/bzImage unless another one is named, with the command that makes it.
+    The kernel is named with the command that makes it.
     Programs are static ones, which the guest of --icount has in its top folder.
     Devices are arguments of QEMU for more of them.
     """
@@ -70,16 +70,11 @@ class VmOptions:
     check_core: bool = True
     programs: tuple[Path, ...] = ()
     devices: tuple[str, ...] = ()
-    kernel: Path | None = None
+    kernel: Path = paths.BZIMAGE
     arch: Arch = X86
     made_by: str = "make kernel"
     flush_us: int = 0
     """what a flush of the drive takes; QEMU omits it if it takes nothing"""
-
-    @property
-    def image(self) -> Path:
-        """The kernel that is booted."""
-        return self.kernel or paths.BZIMAGE
 
     def check(self) -> None:
         """Refuse what cannot work, in one line that says what can."""

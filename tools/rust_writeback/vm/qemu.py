@@ -154,7 +154,7 @@ def command(options: VmOptions, accel: str, wires: Wires) -> list[str]:
     parameters = f"{BOARDS[options.arch].parameters} {KERNEL_PARAMETERS} rust_writeback.core={options.core}"
     if options.icount:
         parameters += " nokaslr rootfstype=ramfs"
-    kernel = ["-kernel", str(options.image), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
+    kernel = ["-kernel", str(options.kernel), "-initrd", f"/proc/self/fd/{wires.initramfs}"]
     kernel += ["-append", f"{parameters} {options.append}".strip()]
     flush = ["env", f"LD_PRELOAD={images.SLOW_FLUSH}", f"FLUSH_US={options.flush_us}"] if options.flush_us else []
     return [*flush, BOARDS[options.arch].program, *_machine(options, accel), *_devices(options, wires), *kernel]
