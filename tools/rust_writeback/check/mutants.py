@@ -31,8 +31,6 @@ ABOVE = paths.BUILD / "mutants"
 """The files that were ever changed, as they are to be compiled now. What is changed back gets a new
 time here, so that make compiles it again."""
 
-NOT_BUILT = "does not build"
-
 
 @dataclass(frozen=True)
 class Mutant:
@@ -103,13 +101,10 @@ def build(mutant: Mutant, tree: str) -> None:
 
 def attempt(mutant: Mutant, tree: str) -> dict[str, Result]:
     """What its rows say on the mutant, each in a guest of its own."""
-    try:
-        build(mutant, tree)
-    except Failure as failure:
-        return {name: Result(NOT_BUILT, str(failure)) for name in mutant.rows}
     results: dict[str, Result] = {}
     for row in conformance.find_rows(mutant.rows):
         try:
+            build(mutant, tree)
             results |= conformance.run_rows([row], "rust", not mutant.whole, KERNEL)
         except Failure as failure:
             results[row.name] = Result(NOT_RUN, str(failure))
@@ -118,7 +113,7 @@ def attempt(mutant: Mutant, tree: str) -> dict[str, Result]:
 
 def wrong(mutant: Mutant, result: Result) -> str:
     """What is wrong with what a row has said; nothing if it has found the mutant."""
-    if result.verdict == mutant.verdict and result.verdict not in (KEPT, NOT_RUN, NOT_BUILT):
+    if result.verdict == mutant.verdict != KEPT:
         return ""
     return "survived" if result.verdict == KEPT else f"is not {mutant.verdict} but {result.verdict}"
 
