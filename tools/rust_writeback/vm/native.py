@@ -20,12 +20,6 @@ from .options import VmOptions, amount
 
 BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS = 60.0, 120.0, 3600.0
 
-KERNEL_PARAMETERS = (
-    "loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 sysctl.kernel.panic_on_rcu_stall=1"
-    " watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60"
-)
-"""A kernel that stops at its first mistake."""
-
 ENVIRONMENT = qemu.ENVIRONMENT | {"PATH": f"{images.LOAD.parent}:{qemu.ENVIRONMENT['PATH']}", "VM_ROOT": "hostfs"}
 
 SPARE = 64 << 20
@@ -71,7 +65,7 @@ def linux(options: VmOptions, initramfs: int, ports: Mapping[str, int]) -> list[
         "con0=null,fd:1",
         # What is read from a line is nothing. If it were the port, the kernel would hang up when we do.
         *(f"ssl{number}=null,fd:{ports[name]}" for number, name in enumerate(qemu.PORTS)),
-        *KERNEL_PARAMETERS.split(),
+        *qemu.STOPS.split(),
         f"rust_writeback.core={options.core}",
     ]
 

@@ -52,12 +52,13 @@ BOARDS = {
     ),
 }
 
-KERNEL_PARAMETERS = (
-    "loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic "
-    "sysctl.kernel.panic_on_rcu_stall=1 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 mitigations=off "
-    "sysctl.kernel.hardlockup_sys_info=timers,blocked_tasks,all_bt"
+STOPS = (
+    "loglevel=7 panic=-1 oops=panic hung_task_panic=1 softlockup_panic=1 sysctl.kernel.panic_on_rcu_stall=1"
+    " watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60"
 )
-"""A kernel that stops at its first mistake, and waits for nothing that is not there.
+"""A kernel stops at its first mistake."""
+KERNEL_PARAMETERS = f"{STOPS} nmi_watchdog=panic mitigations=off sysctl.kernel.hardlockup_sys_info=timers,blocked_tasks,all_bt"
+"""Under QEMU it waits for nothing that is not there.
 
 Of a CPU that is deaf it tells what timers there are, and who waits: it may be idle, and nothing else is known then.
 """
