@@ -175,7 +175,6 @@ def main(arguments: list[str]) -> int:
     """Try the rows on both cores, print, write build/conformance/, judge."""
     parser = Parser(prog="conformance", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows like exact_counter_* only")
-    parser.add_argument("--list", action="store_true", help="say what rows there are")
     parser.add_argument("--core", choices=CORES, action="append", help="try this core only")
     parser.add_argument("--short", action="store_true", help="as make test does: less time for luck")
     parser.add_argument("--sanitize", choices=SANITIZERS, metavar="NAME", help="on this sanitizer's kernel; no power is cut")
@@ -187,11 +186,7 @@ def main(arguments: list[str]) -> int:
     chosen = {variant: find_rows(options.only, variant, options.short) for variant in variants}
     rows = [row for on_one in chosen.values() for row in on_one]
     if not rows:
-        raise Failure(f"no row matches {' '.join(options.only)}; see all rows with --list")
-    if options.list:
-        for row in rows:
-            print(f"{row.name:40} {row.promise}: {row.tried}")
-        return 0
+        raise Failure(f"no row matches {' '.join(options.only)}; they are in tools/guest/conformance")
     machine.polite()
     cores = [core for core in CORES if core in (options.core or CORES)]
     # Until a guest has told them; the one of a power cut does not.
