@@ -61,7 +61,6 @@ def clippy_kernel(files: list[Path]) -> str:
     """
     steps.need_room(paths.BUILD, 1.0, "clippy's build folder")
     with steps.only_one("kernel"):
-        kernel.prepare()
         out = paths.BUILD / "clippy"
         asked = config.merge(MEASURED.fragments)
         asked |= {"CONFIG_KUNIT": "y", "CONFIG_RUST_WRITEBACK_KUNIT_TEST": "y"}
@@ -69,9 +68,8 @@ def clippy_kernel(files: list[Path]) -> str:
         # Those of our objects that are crates of their own, which a Makefile names.
         places = overlay.read_allowlist().values()
         objects = [name for name in arm64.objects() if f"{name.removesuffix('.o')}.rs" in places]
-        for targets in (["prepare"], objects):
-            command = kernel.make("CLIPPY=1", "KRUSTFLAGS=-Dwarnings", *targets, out=out)
-            must(command, paths.LOG / "clippy.log", "clippy", kernel.make_environment())
+        command = kernel.make("CLIPPY=1", "KRUSTFLAGS=-Dwarnings", "prepare", *objects, out=out)
+        must(command, paths.LOG / "clippy.log", "clippy", kernel.make_environment())
     return ""
 
 
