@@ -39,7 +39,7 @@ def test_the_command_is_all_that_follows_the_dashes() -> None:
 
 
 def line(accel: str, **options: object) -> str:
-    wires = qemu.Wires(3, {name: 4 for name in qemu.PORTS}, 5, 6, Path("/console"))
+    wires = qemu.Wires(3, dict.fromkeys([*qemu.PORTS, "monitor"], 4), 6, Path("/console"))
     return " ".join(qemu.command(VmOptions(**options), accel, wires))  # type: ignore[arg-type]
 
 

@@ -177,8 +177,7 @@ def _boot(
             file.truncate(amount(options.nvme.size))
             drive = file.fileno()
             inherited.append(drive)
-        ports = {name: qemus.descriptor(name) for name in qemu.PORTS}
-        wires = qemu.Wires(initramfs.fileno(), ports, qemus.descriptor("monitor"), drive, log, terminal)
+        wires = qemu.Wires(initramfs.fileno(), qemus.lines, drive, log, terminal)
         arguments = qemu.command(options, chosen, wires)
         qemus.start(arguments, inherited, terminal)
         story = qemus.run()

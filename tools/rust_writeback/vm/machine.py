@@ -89,21 +89,18 @@ class Guest:
         for name in ("control", "stdout", "stderr", "monitor"):
             self._ours[name], self._theirs[name] = socket.socketpair()
             self._selector.register(self._ours[name], selectors.EVENT_READ, name)
-
-    def descriptor(self, name: str) -> int:
-        """QEMU's end of a connection."""
-        return self._theirs[name].fileno()
+        self.lines = {name: end.fileno() for name, end in self._theirs.items()}
+        """QEMU's ends of the connections, as file descriptors."""
 
     def start(self, command: list[str], descriptors: list[int], terminal: bool) -> None:
         """Start QEMU so that it cannot outlive us, even if we are killed."""
-        keep = [*descriptors, *(end.fileno() for end in self._theirs.values())]
         self._started = self._heard = time.monotonic()
         self._process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "--", *command],
             stdin=None if terminal else subprocess.DEVNULL,
             stdout=None if terminal else subprocess.DEVNULL,
             stderr=self._stderr,
-            pass_fds=keep,
+            pass_fds=[*descriptors, *self.lines.values()],
             process_group=None if terminal else 0,
         )
         for end in self._theirs.values():

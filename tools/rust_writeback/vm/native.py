@@ -104,7 +104,7 @@ def run(
         host = stack.enter_context(machine.Guest(stdout, stderr, *limits, log.open("w+b")))
         words = ["sh", "-euc", WARM, "warm", *command]
         initramfs = stack.enter_context(images.initramfs(words, {**ENVIRONMENT, "VM_CORE": options.core}))
-        arguments = linux(options, initramfs.fileno(), {name: host.descriptor(name) for name in qemu.PORTS})
+        arguments = linux(options, initramfs.fileno(), host.lines)
         cpus = sorted(os.sched_getaffinity(0))
         host.start(enclosed(options, arguments, cpus), [initramfs.fileno()], terminal=False)
         story = host.run()

@@ -69,8 +69,7 @@ class Wires:
     """File descriptors that QEMU inherits, and files that it opens."""
 
     initramfs: int
-    ports: dict[str, int]
-    monitor: int
+    lines: dict[str, int]
     drive: int | None
     console: Path
     terminal: bool = False
@@ -125,10 +124,10 @@ def _devices(options: VmOptions, wires: Wires) -> list[str]:
     # Under icount a device must answer at once, not when the host's scheduler likes.
     fast = ",ioeventfd=off" if options.icount else ""
     arguments = ["-chardev", f"file,id=console,path={wires.console}", "-serial", "chardev:console"]
-    arguments += ["-chardev", f"socket,id=monitor,fd={wires.monitor}", "-mon", "chardev=monitor,mode=control"]
+    arguments += ["-chardev", f"socket,id=monitor,fd={wires.lines['monitor']}", "-mon", "chardev=monitor,mode=control"]
     arguments += ["-device", "pvpanic-pci", "-device", f"virtio-serial-pci{fast}"]
     for name in PORTS:
-        arguments += ["-chardev", f"socket,id={name},fd={wires.ports[name]}"]
+        arguments += ["-chardev", f"socket,id={name},fd={wires.lines[name]}"]
         arguments += ["-device", f"virtserialport,chardev={name},name={name}"]
     if wires.terminal:
         arguments += ["-chardev", "stdio,id=terminal,signal=off", "-device", "virtconsole,chardev=terminal"]
