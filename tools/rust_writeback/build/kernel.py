@@ -73,15 +73,10 @@ def prepare() -> str:
     """Bring build/linux up to date; the result changes whenever the tree does."""
     origin = fetch.source()
     steps.step("unpack", origin.key, [paths.LINUX], lambda: fetch.unpack(origin))
+    _, version = fetch.kernel_version(paths.LINUX)
+    overlay.apply(version)
     ours = [paths.PROJECT / source for source in overlay.read_allowlist()]
-    key = steps.digest(origin.key, overlay.ALLOWLIST, *ours, *overlay.patches())
-
-    def patch() -> None:
-        _, version = fetch.kernel_version(paths.LINUX)
-        overlay.apply(version)
-
-    steps.step("patch", key, [paths.LINUX], patch)
-    return key
+    return steps.digest(origin.key, overlay.ALLOWLIST, *ours, *overlay.patches())
 
 
 def configured(
