@@ -90,7 +90,7 @@ def installed() -> set[str]:
     # What a package depends on is indented, what another provides is in brackets.
     packages = {line for line in done.stdout.splitlines() if line[0].isalnum()}
     output = subprocess.run(["dpkg-query", "-L", *packages], check=True, capture_output=True, text=True).stdout
-    names = {_canonical(line) for line in output.splitlines() if line.startswith("/") and not LEAVE_OUT.match(line)}
+    names = {_canonical(line) for line in output.splitlines() if line.startswith("/")}
     return names | {"/etc/ld.so.cache", "/bin", "/sbin", "/lib", "/lib64"}
 
 
@@ -125,12 +125,6 @@ def _entry(name: str, top: Path) -> Entry:
     return entry
 
 
-def unpacked(top: Path) -> set[str]:
-    """The files of packages that are unpacked there."""
-    names = (f"/{path.relative_to(top)}" for path in top.rglob("*"))
-    return {name for name in names if not LEAVE_OUT.match(name)}
-
-
 def _compiled(names: Iterable[str]) -> list[str]:
     """Python's own modules as the build root has compiled them: they are of no architecture."""
     modules = [Path(name) for name in names if name.endswith(".py")]
@@ -139,7 +133,7 @@ def _compiled(names: Iterable[str]) -> list[str]:
 
 def files(names: Iterable[str], top: Path, load: Path) -> list[Entry]:
     """All that goes into the root file system, parents first: files of the build root, or of another tree."""
-    names = set(names)
+    names = {name for name in names if not LEAVE_OUT.match(name)}
     names.update(_compiled(names))
     names.update(_alternatives(names))
     entries = {name: archive.folder(name, 0o1777 if name.endswith("tmp") else 0o755) for name in FOLDERS}
@@ -214,7 +208,8 @@ def ensure(whole: bool = False, arch: Arch = X86) -> None:
         top = Path("/") if arch == X86 else tree(arch)
 
         def make() -> None:
-            entries = files(installed() if arch == X86 else unpacked(top), top, made(arch, LOAD))
+            names = installed() if arch == X86 else {f"/{path.relative_to(top)}" for path in top.rglob("*")}
+            entries = files(names, top, made(arch, LOAD))
             steps.need_room(product.parent, 1, "the guest's root file system")
             if whole:
                 steps.write_whole(product, archive.cpio(entries))
