@@ -35,14 +35,6 @@ class Pins:
     series: list[str]
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a kernel comes from; the key changes when anything in it has changed."""
-
-    path: Path
-    key: str
-
-
 def read_pins() -> Pins:
     """The pinned kernel."""
     return Pins(**tomllib.loads(PINS.read_text()))
@@ -54,14 +46,14 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def source() -> Source:
-    """The kernel that KERNEL_SRC names, or else the pinned one."""
+def source() -> tuple[Path, str]:
+    """The kernel that KERNEL_SRC names, or else the pinned one, and a key that changes when anything in it has changed."""
     chosen = os.environ.get("KERNEL_SRC")
     if chosen is None:
         tarball = fetched(read_pins())
-        return Source(tarball, steps.digest(tarball.name))
+        return tarball, steps.digest(tarball.name)
     path = Path(chosen)
-    return Source(path, _fingerprint(path) if path.is_dir() else sha256_of(path))
+    return path, _fingerprint(path) if path.is_dir() else sha256_of(path)
 
 
 def _fingerprint(tree: Path) -> str:
@@ -134,7 +126,7 @@ BUILT = (".git", "/.config*", "/include/config", "/include/generated", "/arch/*/
 """What is not copied of a tree: its history, and what was built inside it."""
 
 
-def unpack(origin: Source) -> None:
+def unpack(origin: Path) -> None:
     """Make build/linux from the source, whole or not at all.
 
     Its files are new: they would be older than the objects of another kernel, which make would then keep.
@@ -143,13 +135,13 @@ def unpack(origin: Source) -> None:
     part = paths.LINUX.with_name("linux.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    command = ["tar", "-x", "--touch", "--strip-components=1", "--no-same-owner", "-C", str(part), "-f", str(origin.path)]
+    command = ["tar", "-x", "--touch", "--strip-components=1", "--no-same-owner", "-C", str(part), "-f", str(origin)]
     try:
-        if origin.path.is_dir():
-            check(origin.path, read_pins())
-            command = ["rsync", "-rlp", *(f"--exclude={pattern}" for pattern in BUILT), f"{origin.path}/", f"{part}/"]
+        if origin.is_dir():
+            check(origin, read_pins())
+            command = ["rsync", "-rlp", *(f"--exclude={pattern}" for pattern in BUILT), f"{origin}/", f"{part}/"]
         with Bar("unpacking the kernel"):
-            must(command, paths.LOG / "unpack.log", f"unpacking {origin.path}")
+            must(command, paths.LOG / "unpack.log", f"unpacking {origin}")
         check(part, read_pins())
     except Failure:
         shutil.rmtree(part)

@@ -71,12 +71,12 @@ def make(
 
 def prepare() -> str:
     """Bring build/linux up to date; the result changes whenever the tree does."""
-    origin = fetch.source()
-    steps.step("unpack", origin.key, [paths.LINUX], lambda: fetch.unpack(origin))
+    origin, key = fetch.source()
+    steps.step("unpack", key, [paths.LINUX], lambda: fetch.unpack(origin))
     _, version = fetch.kernel_version(paths.LINUX)
     overlay.apply(version)
     ours = [paths.PROJECT / source for source in overlay.read_allowlist()]
-    return steps.digest(origin.key, overlay.ALLOWLIST, *ours, *overlay.patches())
+    return steps.digest(key, overlay.ALLOWLIST, *ours, *overlay.patches())
 
 
 def configured(

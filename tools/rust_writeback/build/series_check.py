@@ -101,7 +101,7 @@ def run(made: Sequence[Path]) -> int:
         if refused:
             print("\n".join(refused))
             return 1
-        key = steps.digest(fetch.source().key, kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS, MODULES)
+        key = steps.digest(fetch.source()[1], kernel.TOOLCHAIN, kernel.COMPILER, *FRAGMENTS, MODULES)
         for number, patch in enumerate(patches, 1):
             command = ["patch", "-p1", "-F0", "--batch", "--forward", "--quiet", "-d", str(TREE), "-i", str(patch)]
             if subprocess.run(command, check=False).returncode:
