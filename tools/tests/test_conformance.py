@@ -10,7 +10,7 @@ from rust_writeback.build.variants import MEASURED
 from rust_writeback.check import conformance, mutants, promises
 from rust_writeback.check.conformance import BROKEN, HANG, KEPT, NOT_RUN, Result, Row, WARNED
 from rust_writeback.check.guest_tests import Counts
-from rust_writeback.check.mutants import Mutant, NOT_BUILT
+from rust_writeback.check.mutants import Mutant
 from rust_writeback.errors import Failure
 from rust_writeback.vm.in_turn import EARLY, Ended, SPOILT
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_built_or_run_fails_each_row(monkeypatch: pytest.MonkeyPa
         raise Failure("no drive")
 
     monkeypatch.setattr(mutants, "build", fail)
-    assert mutants.attempt(MUTANT, "") == {ROW: Result(NOT_BUILT, "no drive")}
+    assert mutants.attempt(MUTANT, "") == {ROW: Result(NOT_RUN, "no drive")}
     monkeypatch.setattr(mutants, "build", lambda *_: None)
     monkeypatch.setattr(conformance, "run_rows", fail)
     assert mutants.attempt(MUTANT, "") == {ROW: Result(NOT_RUN, "no drive")}

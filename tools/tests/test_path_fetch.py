@@ -2,6 +2,7 @@
 """Fetching: from a mirror of our own making, with everything that can be wrong with one."""
 
 import hashlib
+import os
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterable

@@ -66,13 +66,13 @@ NO_ROOM = "[  1.0] Bus error - the host /dev/shm or /tmp mount\n[  1.0] Kernel p
 )
 def test_how_the_native_machine_ends(story: machine.Story, text: str, kind: str, words: str) -> None:
     with pytest.raises(VmFailure, match=words) as caught:
-        native.judge(native.Options(), replace(story, qemu_stderr=text), LOG)
+        native.judge(VmOptions(), replace(story, qemu_stderr=text), LOG)
     assert caught.value.kind == kind and caught.value.console == LOG and "\n" not in str(caught.value)
 
 
 def test_a_run_that_came_through() -> None:
     emulated._judge(VmOptions(), replace(DONE, status=3), WARNING, LOG)
-    native.judge(native.Options(), replace(DONE, status=3, qemu_stderr="[  0.0] Linux version 7.3.4\n"), LOG)
+    native.judge(VmOptions(), replace(DONE, status=3, qemu_stderr="[  0.0] Linux version 7.3.4\n"), LOG)
 
 
 def test_a_full_disk_of_the_host_is_no_hang() -> None:

@@ -65,7 +65,7 @@ def test_a_drive_on_the_command_line() -> None:
 
 
 def test_the_native_machine_can_write_nothing_but_its_memory() -> None:
-    command = native.enclosed(native.Options(mem="1G"), ["linux"], [0])
+    command = native.enclosed(VmOptions(mem="1G"), ["linux"], [0])
     script = command[command.index("-euc") + 1]
     assert script.index("ro=recursive /") < script.index("tmpfs /tmp") < script.index('"$@"')
     assert command[-3:] == ["native", str((1 << 30) + native.SPARE), "linux"]
@@ -73,4 +73,4 @@ def test_the_native_machine_can_write_nothing_but_its_memory() -> None:
 
 @pytest.mark.parametrize(("wanted", "there", "chosen"), [(2, [3, 5, 7], "5,7"), (4, [0, 1], "0,1")])
 def test_the_native_machine_has_as_many_cpus_as_it_believes(wanted: int, there: list[int], chosen: str) -> None:
-    assert native.enclosed(native.Options(cpus=wanted), [], there)[:3] == ["taskset", "--cpu-list", chosen]
+    assert native.enclosed(VmOptions(smp=wanted), [], there)[:3] == ["taskset", "--cpu-list", chosen]
