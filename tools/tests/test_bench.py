@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bench_samples import LOADS, Guests, steps
 from rust_writeback import paths
-from rust_writeback.bench import boots, compare, journal, report
+from rust_writeback.bench import boots, compare, journal, report, stats
 from rust_writeback.bench.catalogue import Entry
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
@@ -146,15 +146,14 @@ def test_two_results_stand_side_by_side(guests: Guests, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "the setups differ: drives: " in printed and "bps=50M (50MiB/s) in B" in printed
     (guests.folder / "bench" / "results.json").write_text(json.dumps(guests.document() | {"format": 2}))
-    with pytest.raises(Failure, match="is of format 2, not 4; make it again"):
+    with pytest.raises(Failure, match="is of format 2, not 5; make it again"):
         compare.main(folders)
 
 
 def test_results_differ_where_intervals_do_not_meet() -> None:
-    one, meets, higher = ({"kind": "ratio", "low": low, "high": low + 0.2} for low in (0.9, 1.0, 1.2))
-    assert compare._verdict(one, meets) == "no difference shown"
-    assert (compare._verdict(one, higher), compare._verdict(higher, one)) == ("B higher", "B lower")
-    assert compare._verdict(one, higher | {"kind": "difference"}) == "a ratio and a difference"
+    one, meets, higher = (stats.Ratio(low + 0.1, low, low + 0.2, 3) for low in (0.9, 1.0, 1.2))
+    assert compare._meet(one, meets) == "no difference shown"
+    assert (compare._meet(one, higher), compare._meet(higher, one)) == ("B higher", "B lower")
 
 
 def test_a_boot_has_the_drive_of_its_loads_and_memory_for_one_that_is_in_it() -> None:

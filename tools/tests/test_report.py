@@ -2,7 +2,6 @@
 """What is left in the report's folder, that it needs nothing else, and that its figures are of one mind."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,30 +63,28 @@ def test_a_ratio_is_that_of_the_figures_beside_it(
     groups_of: Callable[..., list[summary.Group]], names: Sequence[str], lost: list[tuple[int, str]]
 ) -> None:
     found = [replace(m, peak_dirty_pages=m.pair * m.pair * (m.mode == "buffered")) for m in comparison(4, 1.5, names=names)]
-    kinds: Counter[str] = Counter()
-    for cell in (cell for group in groups_of(lose(found, *lost), summary.FULL) for cell in group.cells):
+    seen = 0
+    for cell in (cell for group in groups_of(lose(found, *lost), summary.FULL) for cell in group.cells.values()):
         for name, ratio in cell.ratios.items():
-            base, other = next(iter(cell.values.values())), cell.values[name]
-            expected = other / base if isinstance(ratio, stats.Ratio) else other - base
-            assert ratio.estimate == pytest.approx(expected)
+            assert ratio.estimate == pytest.approx(cell.values[name] / next(iter(cell.values.values())))
             assert {len(values) for values in cell.boots.values()} == {ratio.pairs}
-            kinds[type(ratio).__name__] += 1
-    assert kinds["Ratio"] > 50 and kinds["Difference"] > 5
+            seen += 1
+    assert seen > 50
 
 
 def test_without_a_whole_pair_there_are_figures_but_nothing_is_compared() -> None:
     alone = lose(comparison(4), (1, "c"), (2, "rust"), (3, "c"), (4, "rust"))
-    cell = summary.summarize(alone)[0].cell("mb_per_s")
+    cell = summary.summarize(alone)[0].cells["mb_per_s"]
     assert cell.values.keys() == {"c", "rust"} and cell.ratios == {}
 
 
 def test_the_worst_boot_is_told_of_what_should_be_nothing() -> None:
     left = {"c": -1, "rust": 0}
     measurements = [replace(m, counter_after=m.pair * left[m.variant], cached_pages=m.pair) for m in comparison()]
-    group = summary.summarize(measurements)[0]
-    assert group.cell("counter_after").values == {"c": 3, "rust": 0}
-    assert group.cell("cached_after").values["c"] == pytest.approx(3 * results.PAGE / 1e6)
-    assert group.cell("counter_after").ratios == {}
+    cells = summary.summarize(measurements)[0].cells
+    assert cells["counter_after"].values == {"c": 3, "rust": 0}
+    assert cells["cached_after"].values["c"] == pytest.approx(3 * results.PAGE / 1e6)
+    assert cells["counter_after"].ratios == {}
 
 
 def test_verdicts_claim_no_more_than_was_shown() -> None:
@@ -98,10 +95,10 @@ def test_verdicts_claim_no_more_than_was_shown() -> None:
 
 
 def test_what_is_only_outside_of_its_own_interval_is_told_as_uncorrected() -> None:
-    cells = []
+    cells = {}
     for metric, p in zip(summary.FULL, (0.001, 0.04, 0.5, 0.6, 0.7), strict=False):
         ratio = stats.Ratio(1.1, 1.02 if p < 0.05 else 0.9, 1.2, 10, p)
-        cells.append(summary.Cell(metric, {"c": 1.0, "rust": 1.1}, {"c": [1.0], "rust": [1.1]}, {"rust": ratio}))
+        cells[metric.name] = summary.Cell(metric, {"c": 1.0, "rust": 1.1}, {"c": [1.0], "rust": [1.1]}, {"rust": ratio})
     lines = summary.verdicts([summary.Group("tree", "buffered", "xfs", "cloud", ("c", "rust"), cells)])
     assert "1 of 5 comparisons stand out" in lines[0] and "1 more have a 95 % interval" in lines[0]
     assert [line.partition(":")[0] for line in lines[1:]] == ["stands out", "uncorrected"]

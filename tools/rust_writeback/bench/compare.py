@@ -6,7 +6,6 @@ because each run took them within its pairs.
 """
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -57,29 +56,17 @@ def rows(a: dict[str, Any], b: dict[str, Any]) -> list[list[str]]:
                     values = (table.number(found[variant]) for found in (one, two))
                     result.append([*where, title(variant), *values, ""])
             for variant in variants:
-                ratios = one["ratios"].get(variant), two["ratios"].get(variant)
-                if ratios[0] and ratios[1]:
-                    name = f"{title(variant)}/{title(variants[0])}"
-                    result.append([*where, name, _text(ratios[0]), _text(ratios[1]), _verdict(*ratios)])
+                if variant in one["ratios"] and variant in two["ratios"]:
+                    ratios = [stats.Ratio(**found["ratios"][variant]) for found in (one, two)]
+                    result.append([*where, f"{title(variant)}/{title(variants[0])}", *map(str, ratios), _meet(*ratios)])
     return result
 
 
-def _text(ratio: dict[str, Any]) -> str:
-    """As the tables of each of them have it."""
-    kind = stats.Difference if ratio["kind"] == "difference" else stats.Ratio
-    low, high = (ratio["low"], ratio["high"]) if ratio["low"] is not None else (-math.inf, math.inf)
-    return str(kind(ratio["estimate"], low, high, ratio["pairs"]))
-
-
-def _verdict(a: dict[str, Any], b: dict[str, Any]) -> str:
+def _meet(a: stats.Ratio, b: stats.Ratio) -> str:
     """Intervals that do not meet differ; of others nothing is known."""
-    if a["low"] is None or b["low"] is None:
-        return "one pair"
-    if a["kind"] != b["kind"]:
-        return "a ratio and a difference"
-    if a["high"] < b["low"]:
+    if a.high < b.low:
         return "B higher"
-    return "B lower" if b["high"] < a["low"] else stats.NO_DIFFERENCE
+    return "B lower" if b.high < a.low else "no difference shown"
 
 
 def main(arguments: list[str]) -> int:

@@ -130,7 +130,7 @@ def _ratios(found: Document, load: str) -> dict[str, dict[str, list[float]]]:
     ):
         for group in found[key]:
             ratio = group["figures"].get(metric, {}).get("ratios", {}).get(mode)
-            if f"{group['scenario']}/{group['place']}" == load and ratio and ratio["kind"] == "ratio" and ratio["pairs"] >= PAIRS:
+            if f"{group['scenario']}/{group['place']}" == load and ratio and ratio["pairs"] >= PAIRS:
                 ratios[group["mode"]][name] = [ratio["estimate"], ratio["low"], ratio["high"]]
     return ratios
 

@@ -91,10 +91,9 @@ def _ratios(beside: Sequence[Group]) -> dict[str, dict[str, Interval]]:
     """By load and core: DONTCACHE over buffered; and as O_DIRECT that of the last core."""
     loads: dict[str, dict[str, Interval]] = {}
     for group in beside:
-        for mode, ratio in group.cell(MAIN).ratios.items():
-            if ratio.known:
-                name = SCALE if mode == SCALE else group.mode
-                loads.setdefault(f"{group.scenario}, {group.place}", {})[name] = (ratio.estimate, ratio.low, ratio.high)
+        for mode, ratio in group.cells[MAIN].ratios.items():
+            name = SCALE if mode == SCALE else group.mode
+            loads.setdefault(f"{group.scenario}, {group.place}", {})[name] = (ratio.estimate, ratio.low, ratio.high)
     return loads
 
 

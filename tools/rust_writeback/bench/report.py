@@ -18,7 +18,7 @@ from .contenders import title
 from .results import Measurement
 from .summary import BESIDE, COSTS, Group, SHORT, verdicts
 
-FORMAT = 4
+FORMAT = 5
 """Of results.json: a number more when a reader of the old one would misread it."""
 
 
@@ -96,19 +96,14 @@ def show(report: Report) -> None:
 
 def summary(group: Group) -> dict[str, Any]:
     """The figures of one scenario and mode."""
-    figures = {}
-    for cell in group.cells:
-        ratios = {
-            variant: {
-                "kind": type(ratio).__name__.lower(),
-                "estimate": ratio.estimate,
-                "low": ratio.low if ratio.known else None,
-                "high": ratio.high if ratio.known else None,
-                "pairs": ratio.pairs,
-                "p": ratio.p,
-            }
-            for variant, ratio in cell.ratios.items()
+    figures = {
+        name: {
+            "unit": cell.metric.unit,
+            **cell.values,
+            "boots": cell.boots,
+            "ratios": {variant: vars(ratio) for variant, ratio in cell.ratios.items()},
         }
-        figures[cell.metric.name] = {"unit": cell.metric.unit, **cell.values, "boots": cell.boots, "ratios": ratios}
+        for name, cell in group.cells.items()
+    }
     about = {name: getattr(group, name) for name in ("scenario", "mode", "place", "drive")}
     return {**about, "figures": figures}

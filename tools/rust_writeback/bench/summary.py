@@ -111,8 +111,8 @@ class Cell:
     """variant -> the figure over the boots of whole pairs, where each variant has one"""
     boots: dict[str, list[float]]
     """variant -> the figure of each boot, in the order of the pairs"""
-    ratios: dict[str, stats.Comparison]
-    """variant -> what it has of the first variant"""
+    ratios: dict[str, stats.Ratio]
+    """variant -> what it has of the first variant, where there are several pairs and no zero"""
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,8 @@ class Group:
     place: str
     drive: str
     variants: tuple[str, ...]
-    cells: list[Cell]
-
-    def cell(self, name: str) -> Cell:
-        """The cell of a metric."""
-        return next(cell for cell in self.cells if cell.metric.name == name)
+    cells: dict[str, Cell]
+    """by the metric's name"""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -149,7 +146,7 @@ def summarize(measurements: Sequence[Measurement], metrics: Sequence[Metric] = S
         if chosen:
             one = chosen[0]
             by_variant = {v: {m.pair: m for m in sorted(chosen, key=lambda m: m.pair) if m.variant == v} for v in variants}
-            cells = [_cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step]
+            cells = {metric.name: _cell(metric, by_variant) for metric in metrics if one.first or not metric.of_step}
             groups.append(Group(one.scenario, one.mode, one.place, one.drive, variants, cells))
     return groups
 
@@ -179,12 +176,11 @@ def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell
     series = {v: [of_pairs[pair] for pair in sorted(whole or of_pairs)] for v, of_pairs in figures.items()}
     if metric.worst:
         return Cell(metric, {v: max(values) for v, values in series.items()}, series, {})
-    # A ratio is one of the means beside it. Where one variant has a zero, all are of the other kind.
-    zero = min(map(min, series.values())) == 0
-    mean = fmean if zero else geometric_mean
+    # A ratio is one of the means beside it.
+    mean = fmean if min(map(min, series.values())) == 0 else geometric_mean
     base = next(iter(by_variant))
     others = [variant for variant in series if variant != base and base in series and whole]
-    ratios = {variant: stats.paired(series[base], series[variant], zero) for variant in others}
+    ratios = {variant: ratio for variant in others if (ratio := stats.paired(series[base], series[variant]))}
     return Cell(metric, {v: mean(values) for v, values in series.items()}, series, ratios)
 
 
@@ -195,32 +191,27 @@ def verdicts(groups: Sequence[Group], of: str = "boots") -> list[str]:
         compared = [
             (group, cell.metric, cell.ratios[variant])
             for group in groups
-            for cell in group.cells
-            if group.variants[0] == base and variant in cell.ratios and cell.ratios[variant].known
+            for cell in group.cells.values()
+            if group.variants[0] == base and variant in cell.ratios
         ]
-        lines += _verdicts(compared, title(base), title(variant), of)
+        lines += _verdicts(compared, f"{title(variant)}/{title(base)}", of)
     return lines or ["One variant alone has nothing to be compared with."]
 
 
-def _verdicts(compared: Sequence[tuple[Group, Metric, stats.Comparison]], base: str, variant: str, of: str) -> list[str]:
+def _verdicts(compared: Sequence[tuple[Group, Metric, stats.Ratio]], name: str, of: str) -> list[str]:
     """Of a family of comparisons, which is corrected for their number."""
     if not compared:
-        return [f"{variant}/{base}: one pair of {of} shows no difference and no equality: take more pairs."]
+        return [f"{name}: one pair of {of} shows no difference and no equality: take more pairs."]
     ratios = [ratio for _, _, ratio in compared]
     out: list[str] = []
     only: list[str] = []
     for (group, metric, ratio), outstanding in zip(compared, stats.outstanding(ratios), strict=True):
         if outstanding or ratio.shown:
             mode = f", {title(group.mode)}" if group.mode != KERNEL else ""
-            unit = f" {metric.unit}".rstrip() if isinstance(ratio, stats.Difference) else ""
-            sentence = f"{group.scenario}{mode}, {group.place}, {metric.title}: {ratio.verdict(variant)}, {ratio}{unit}"
-            (out if outstanding else only).append(sentence)
-    zeros = sum(isinstance(ratio, stats.Difference) for ratio in ratios)
+            (out if outstanding else only).append(f"{group.scenario}{mode}, {group.place}, {metric.title}: {ratio}")
     lines = [
-        f"{variant}/{base} over {max(ratio.pairs for ratio in ratios)} pairs of {of}: {len(out)} of {len(compared)}"
+        f"{name} over {max(ratio.pairs for ratio in ratios)} pairs of {of}: {len(out)} of {len(compared)}"
         f" comparisons stand out (Holm's method, 5 %), {len(only)} more have a 95 % interval that leaves out equality,"
         f" of which chance alone makes about {len(compared) * (1 - stats.CONFIDENCE):.0f}."
-        + (f" {zeros} are differences, not ratios, because a value is zero." if zeros else "")
     ]
-    lines += [f"stands out: {sentence}" for sentence in out]
-    return lines + [f"uncorrected: {sentence}" for sentence in only]
+    return lines + [f"stands out: {sentence}" for sentence in out] + [f"uncorrected: {sentence}" for sentence in only]

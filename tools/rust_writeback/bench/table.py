@@ -52,7 +52,7 @@ class Table:
     @property
     def metrics(self) -> list[Metric]:
         """The columns for which there are figures."""
-        there = {cell.metric.name for group in self.groups for cell in group.cells if cell.values}
+        there = {name for group in self.groups for name, cell in group.cells.items() if cell.values}
         return [metric for metric in self.columns if metric.name in there]
 
     def names(self) -> list[str]:
@@ -72,8 +72,7 @@ class Table:
 
     def _rows(self, group: Group) -> list[list[str]]:
         about = _about(group, self.names()[:-1])
-        cells = {cell.metric.name: cell for cell in group.cells}
-        chosen = [(metric, cells.get(metric.name)) for metric in self.metrics]
+        chosen = [(metric, group.cells.get(metric.name)) for metric in self.metrics]
         result = []
         for variant in group.variants:
             if any(cell and variant in cell.values for _, cell in chosen):
@@ -103,14 +102,13 @@ class Beside(Table):
     def _rows(self, group: Group) -> list[list[str]]:
         if group.variants[-1] == SCALE:
             return []
-        cells = {cell.metric.name: cell for cell in group.cells}
-        scale = {one.key: one.cell(self.metrics[0].name) for one in self.groups if one.variants[-1] == SCALE}
-        first, direct = cells[self.metrics[0].name], scale.get(group.key)
+        cells = [group.cells.get(metric.name) for metric in self.metrics]
+        scale = {one.key: one.cells[self.metrics[0].name] for one in self.groups if one.variants[-1] == SCALE}
+        first, direct = group.cells[self.metrics[0].name], scale.get(group.key)
         values = [_number(first.values.get(variant), first.metric) for variant in group.variants]
         values.append(_number(direct.values.get(SCALE), first.metric) if direct else "")
-        ratios = [_ratio(cells.get(metric.name), group.variants[1]) for metric in self.metrics]
-        row = [*_about(group, self.names()), *values, ratios[0], _ratio(direct, SCALE), *ratios[1:]]
-        return [row] if any(ratios) else []
+        ratios = [_ratio(cell, group.variants[1]) for cell in cells]
+        return [[*_about(group, self.names()), *values, ratios[0], _ratio(direct, SCALE), *ratios[1:]]]
 
 
 def markdown(table: Table) -> str:

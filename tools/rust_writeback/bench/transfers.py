@@ -192,10 +192,9 @@ def figures_of(cpus: int) -> Path:
 
 def _interval(values: Sequence[float], digits: int, base: Sequence[float] | None = None) -> str:
     """The mean, or that of the differences to a base, with its interval."""
-    found = stats.paired(base or [0.0] * len(values), values, differences=True)
+    mean, half, _ = stats.interval([b - a for a, b in zip(base, values, strict=True)] if base else values)
     sign = "+" if base else ""
-    ends = " to ".join(f"{value:{sign}.{digits}f}" for value in (found.low, found.high))
-    return f"{found.estimate:{sign}.{digits}f} ({ends})"
+    return f"{mean:{sign}.{digits}f} ({mean - half:{sign}.{digits}f} to {mean + half:{sign}.{digits}f})"
 
 
 def _totals(document: Mapping[str, Any]) -> str:
