@@ -51,11 +51,11 @@ def test_what_was_interrupted_goes_on_with_its_revisions_and_what_was_finished_s
     guests: Guests, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ("--only", "depth-1/device/dontcache", "--pairs", "2")
-    monkeypatch.setattr(boots, "made", lambda: {"revision": "aaaa", "date": "2026-01-01"})
+    monkeypatch.setattr(boots, "made", lambda: {"revision": "aaaa", "date": "2026-01-01", "code": "x"})
     guests.interrupted = 4
     with pytest.raises(KeyboardInterrupt):
         guests.bench(*arguments)
-    monkeypatch.setattr(boots, "made", lambda: {"revision": "bbbb", "date": "2026-01-02"})
+    monkeypatch.setattr(boots, "made", lambda: {"revision": "bbbb", "date": "2026-01-02", "code": "x"})
     with monkeypatch.context() as full_disk, pytest.raises(ZeroDivisionError):
         full_disk.setattr(report, "write", lambda *_: 1 // 0)
         guests.bench(*arguments)

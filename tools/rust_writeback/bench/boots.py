@@ -208,13 +208,13 @@ def judged(boot: Boot, stream: Stream, result: emulated.VmResult) -> dict[str, A
 
 def made() -> dict[str, Any]:
     """When figures were made, and by what; they keep it when they are told later."""
-    return {"date": now(), "revision": revision()}
+    return {"date": now(), "revision": revision(), "code": lines.fingerprint()}
 
 
 def setup(command: str, result: emulated.VmResult) -> dict[str, str]:
     """What is to be known of counted figures: how, when, of what and in which machine."""
     machine = {"kernel": result.kernel, "qemu": result.qemu_version, "accelerator": result.accel}
-    return {"command": command, **made(), "code": lines.fingerprint(), **machine}
+    return {"command": command, **made(), **machine}
 
 
 def now() -> str:
@@ -222,16 +222,15 @@ def now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
 
 
-def git(*arguments: str) -> bytes:
-    """What git says of the project."""
-    command = ["git", "-c", f"safe.directory={paths.PROJECT}", "-C", str(paths.PROJECT), *arguments]
-    return subprocess.run(command, check=True, capture_output=True).stdout
-
-
 def revision() -> str:
     """The git revision of the project, marked when there is more than it says."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", f"safe.directory={paths.PROJECT}", "-C", str(paths.PROJECT), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
     try:
-        return git("rev-parse", "HEAD").decode()[:12] + ("+changes" if git("status", "--porcelain") else "")
+        return git("rev-parse", "HEAD")[:12] + ("+changes" if git("status", "--porcelain") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
@@ -254,6 +253,7 @@ def describe(fio: str, boots: Sequence[Boot], loads: Sequence[Load]) -> dict[str
     return {
         "date": now(),
         "revisions": list(dict.fromkeys(boot.facts["revision"] for boot in boots)),
+        "code": boots[-1].facts["code"],
         "pairs": max(boot.pair for boot in boots),
         "kernel": guest["kernel"],
         "fio": fio,

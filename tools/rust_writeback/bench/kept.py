@@ -9,13 +9,9 @@ code, and a page, table or picture that differs from its figures.
 import hashlib
 import json
 import re
-import subprocess
-import tarfile
-import tempfile
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +20,7 @@ from ..check import lines
 from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import markdown
-from . import boots, micro, overwrite, pages, plots, price_page, report, summary
+from . import micro, overwrite, pages, plots, price_page, report, summary
 from .catalogue import SCALE
 from .contenders import CORE_NAMES, CORES
 from .stats import Ratio
@@ -82,30 +78,18 @@ LOAD = (
 )
 
 
-def code_of(revision: str) -> str:
-    """The fingerprint of a revision."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            archive = boots.git("archive", revision, "rust", "mm", "fs", "block", "tools/overlay.toml")
-        except subprocess.CalledProcessError:
-            raise Failure(f"there is no revision {revision}; measure again") from None
-        with tarfile.open(fileobj=BytesIO(archive)) as tar:
-            tar.extractall(folder, filter="data")
-        return lines.fingerprint(Path(folder))
-
-
 def measured(path: Path, command: str) -> dict[str, Any]:
     """A result that was measured with today's code, its one revision in the setup; anything else is refused."""
     try:
         found: dict[str, Any] = json.loads(path.read_text())
         setup = found["setup"]
         [revision] = setup["revisions"] if "revisions" in setup else [setup["revision"]]
-        setup["revision"] = revision
+        setup["revision"], code = revision, setup["code"]
     except (OSError, ValueError, KeyError, TypeError):
         raise Failure(f"{path.parent.name} has no result of one revision; run: {command}") from None
     if not re.fullmatch("[0-9a-f]{12}", revision):
         raise Failure(f"{path.parent.name} was measured with uncommitted changes; commit, then run: {command}")
-    if code_of(revision) != lines.fingerprint():
+    if code != lines.fingerprint():
         raise Failure(f"{path.parent.name} is of {revision}, and the code has changed since; run: {command}")
     return found
 
