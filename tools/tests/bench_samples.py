@@ -29,17 +29,17 @@ SYNCS = 20
 COUNTERS = ("counter_before", "counter_at_end", "counter_after")
 
 
-def steps(*names: str) -> list[results.Step]:
-    """A boot's steps of the loads with these names."""
-    return results.plan([LOADS[name] for name in names])
+def steps(*names: str) -> list[catalogue.Load]:
+    """A boot's loads with these names."""
+    return catalogue.keeping([LOADS[name] for name in names])
 
 
-def accept(lines: Sequence[results.Line], steps: Sequence[results.Step], pair: int, variant: str) -> list[results.Measurement]:
+def accept(lines: Sequence[results.Line], loads: Sequence[catalogue.Load], pair: int, variant: str) -> list[results.Measurement]:
     """The measurements of a boot, whose first problem is raised."""
-    found = results.sift(lines, steps, pair, variant)
-    if found.problems:
-        raise Failure(found.problems[0])
-    return found.measurements
+    found, problems = results.sift(lines, loads, pair, variant)
+    if problems:
+        raise Failure(problems[0])
+    return found
 
 
 def fio_output(scenario: jobs.Scenario, mode: str, speed: float = 1.0) -> dict[str, Any]:
@@ -84,12 +84,12 @@ def files_of(section: jobs.Section) -> list[str]:
     return section.names if section.filename else [f"{section.name}.{number}" for number in range(section.files)]
 
 
-def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[dict[str, Any]]:
+def boot(core: str, loads: Sequence[catalogue.Load], speed: float = 1.0) -> list[dict[str, Any]]:
     """All lines of one boot."""
     lines: list[dict[str, Any]] = [{"kind": "guest", "core": core, "kernel": "7.3.4 #1", "memory": 100 << 20, "cpus": 2}]
     sync_began, durable_at = clocks(speed)
-    for step in steps:
-        scenario, mode = step.load.scenario, step.load.mode
+    for load in loads:
+        scenario, mode = load.scenario, load.mode
         uncached = any(section.uncached(mode) for section in scenario.sections)
         peak = 700 if uncached and scenario.written else 0
         cached = 0 if uncached or mode == "direct" else 50000
@@ -97,9 +97,9 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
         used |= {"device_flushes": 3, "device_written": scenario.written, "device_writes": scenario.written >> 18}
         pages = dict.fromkeys((name for section in scenario.sections for name in files_of(section)), 0)
         pages[next(iter(pages))] = cached // 10
-        step_line = {"kind": "step", "scenario": scenario.name, "mode": mode, "server_threads": 0, "status": 0}
-        step_line |= {
-            "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, step.load.own_mode, speed), indent=1),
+        line = {"kind": "step", "name": load.name, "server_threads": 0, "status": 0}
+        line |= {
+            "fio": "note: both iodepth >= 1 and\n" + json.dumps(fio_output(scenario, load.own_mode, speed), indent=1),
             "sync_began_ms": sync_began,
             "durable_at_ms": durable_at,
             "samples_began_ms": START,
@@ -107,26 +107,26 @@ def boot(core: str, steps: Sequence[results.Step], speed: float = 1.0) -> list[d
                 [0.0, 0, 0, 0, 9000, 0, 0, 0],
                 [0.8 / speed, 0 if mode == "direct" else 1000, 20, peak, 9500, 0, 40 << 20, 40 << 20],
             ],
-            "dontcache_rounds": {"rounds": peak and 3, "most_pages": peak},
-            "background_pages": (75 << 20) // results.PAGE if step.load.mem == catalogue.ENOUGH else 3000,
-            **dict.fromkeys(COUNTERS, [0, 0]),
-            "cached_at_end": {"cache": cached},
-            "cached_after": {"cache": cached // 10, "by_file": pages},
+            "dontcache_round": peak,
+            "background_pages": (75 << 20) // results.PAGE if load.mem == catalogue.ENOUGH else 3000,
+            **dict.fromkeys(COUNTERS, 0),
+            "cached_at_end": {"all": cached},
+            "cached_after": pages,
             "used": used,
             "used_with_sync": used,
         }
-        lines.append(step_line)
+        lines.append(line)
     return [*lines, {"kind": "end", "core": core}]
 
 
-def round_on_hardware(steps: Sequence[results.Step]) -> list[dict[str, Any]]:
+def round_on_hardware(loads: Sequence[catalogue.Load]) -> list[dict[str, Any]]:
     """All lines of a round on a machine whose kernel has no core of ours, as any user may run it."""
-    lines = boot("kernel", steps)
-    for line, step in zip(lines[1:-1], steps, strict=True):
-        line |= dict.fromkeys(["dontcache_rounds", *COUNTERS])
-        for section in step.load.scenario.sections:
-            kept = section.mode(step.load.mode) == ("0", "0")
-            line["cached_after"]["by_file"] |= dict.fromkeys(files_of(section), section.file_bytes // results.PAGE * kept)
+    lines = boot("kernel", loads)
+    for line, load in zip(lines[1:-1], loads, strict=True):
+        line |= dict.fromkeys(["dontcache_round", *COUNTERS])
+        for section in load.scenario.sections:
+            kept = section.mode(load.mode) == ("0", "0")
+            line["cached_after"] |= dict.fromkeys(files_of(section), section.file_bytes // results.PAGE * kept)
         del line["used_with_sync"]["worker_seconds"]
     return lines
 
@@ -162,8 +162,7 @@ class Guests:
             raise KeyboardInterrupt
         self.booted.append((options.core, place, len(plan["steps"])))
         self.plans.append(plan)
-        planned = [results.Step(LOADS[f"{step['scenario']}/{place}/{step['mode']}"], step["keep"]) for step in plan["steps"]]
-        lines = [json.dumps(line) + "\n" for line in boot(options.core, planned)]
+        lines = [json.dumps(line) + "\n" for line in boot(options.core, [LOADS[step["name"]] for step in plan["steps"]])]
         kind, deaths = self.dies.get(len(self.booted), ("", 0))
         for number in range(deaths):
             stdout("".join([*lines[:2], '{"kind": "st']).encode())

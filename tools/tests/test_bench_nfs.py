@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bench_samples import accept, boot, steps
 from rust_writeback import paths
-from rust_writeback.bench import boots, results, target
+from rust_writeback.bench import boots, catalogue, results, target
 from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.vm.options import NvmeOptions, VmOptions
@@ -18,11 +18,11 @@ RUST = "rust"
 STEPS = steps(*(f"sequential/nfs/{mode}" for mode in ("buffered", "dontcache", "direct")))
 
 
-def served(planned: list[results.Step], *cached: int) -> list[dict[str, Any]]:
+def served(planned: list[catalogue.Load], *cached: int) -> list[dict[str, Any]]:
     """A boot in which 16 threads served, and so many pages stayed cached of each load."""
     lines = boot("rust", planned)
     for line, pages in zip(lines[1:-1], cached, strict=True):
-        stays = {"cache": pages, "by_file": {"large.data": pages}}
+        stays = {"large.data": pages}
         line |= {"server_threads": 16, "cached_at_end": stays, "cached_after": stays}
     return lines
 
@@ -38,7 +38,7 @@ def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
 def test_what_a_server_leaves_proves_it_where_every_write_was_synced(scenario: str, cached: int, accepted: bool) -> None:
     planned = steps(f"{scenario}/nfs/dontcache")
     lines = served(planned, cached)
-    lines[1]["dontcache_rounds"] = {"rounds": 0, "most_pages": 0}
+    lines[1]["dontcache_round"] = 0
     for row in lines[1]["samples"]:
         row[results.COUNTED] = 0
     with contextlib.nullcontext() if accepted else pytest.raises(Failure, match="the DONTCACHE counter never moved"):
@@ -66,7 +66,7 @@ def test_a_server_that_stops_is_told_and_holds_nobody() -> None:
     """Once it is gone a client waits for it, and so would fio, which then cannot be killed."""
     plan = {"steps": [step.plan() for step in STEPS[:2]], "interval": 0.05, "file_system": "nfs"}
     drive = VmOptions(mem="512M", nvme=NvmeOptions(bps="10M"), share=boots.DRIVER)
-    done = emulated.run(drive, ["sh", "-c", STOPS, "bench", results.to_text(plan)], again=emulated.from_scratch)
+    done = emulated.run(drive, ["sh", "-c", STOPS, "bench", json.dumps(plan)], again=emulated.from_scratch)
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["kind"] for line in told] == ["guest", "refused", "refused", "end"]
     assert all("the NFS server was stopped" in line["reason"] for line in told[1:3])

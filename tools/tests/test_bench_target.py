@@ -72,7 +72,7 @@ def plan(folder: Path, *options: str) -> dict[str, Any]:
     """A tiny buffered load in a folder: any kernel with io_uring runs it."""
     text = "[global]\nioengine=io_uring\nclocksource=${BENCH_CLOCK}\n[sequential]\nfilename=${BENCH_FILE}\n"
     text += "\n".join(["rw=write", "bs=64k", *options])
-    step: dict[str, Any] = {"scenario": "sequential", "mode": "buffered", "text": text, "environment": {}, "needs": {}}
+    step: dict[str, Any] = {"name": "sequential", "mode": "buffered", "text": text, "environment": {}, "needs": {}}
     step |= {"command": [], "jobs": 1, "keep": False, "touched": 0.0, "sysctls": {}}
     where = {"file_system": "ext4", "directory": str(folder)}
     return {"steps": [step], "interval": 0.1, "machine": {"seconds": 60}, **where}
@@ -98,12 +98,12 @@ def test_the_driver_says_from_when_on_all_was_durable(fresh: Path) -> None:
     (job,) = json.loads(step["fio"][step["fio"].index("{\n") :])["jobs"]
     ended = job["job_start"] + job["write"]["runtime"]
     assert ended - jobs.CLOCKS_MS <= step["sync_began_ms"] < step["durable_at_ms"] < ended + 5000
-    assert step["cached_after"]["by_file"] == {"large.data": 256}
-    assert step["dontcache_rounds"] is None and step["used"]["context_switches"] > 0
+    assert step["cached_after"] == {"large.data": 256}
+    assert step["dontcache_round"] is None and step["used"]["context_switches"] > 0
 
 
 def test_an_interrupted_driver_removes_its_files(fresh: Path) -> None:
-    command = ["python3", "-B", "-m", "bench", results.to_text(plan(fresh, "size=64m", "rate=512k"))]
+    command = ["python3", "-B", "-m", "bench", json.dumps(plan(fresh, "size=64m", "rate=512k"))]
     with subprocess.Popen(command, cwd=boots.DRIVER, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         wait(lambda: (fresh / "large.data").exists())
         process.send_signal(signal.SIGINT)
@@ -180,11 +180,9 @@ class Rounds(Guests):
 
     def run_driver(self, plan: dict[str, Any], stream: Callable[[bytes], None]) -> None:
         self.plans.append(plan)
-        steps = []
-        for step in plan["steps"]:
-            (load,) = catalogue.select(plan["file_system"], [step["mode"]], [step["scenario"]], factor=2)
-            steps.append(results.Step(load, step["keep"]))
-        lines = round_on_hardware(steps)
+        names = [step["name"].split("/") for step in plan["steps"]]
+        loads = [catalogue.select(place, [mode], [scenario], factor=2)[0] for scenario, place, mode in names]
+        lines = round_on_hardware(loads)
         if spoil := self.spoil.get(len(self.plans)):
             spoil(lines)
         stream("".join(json.dumps(line) + "\n" for line in lines).encode())
@@ -209,7 +207,7 @@ def test_modes_are_compared_on_one_kernel(rounds: Rounds) -> None:
     whole, handed_over = figures["mb_per_s"]["buffered"], figures["handed_over"]["buffered"]
     assert whole / handed_over == pytest.approx(HANDED_OVER / DURABLE)
     # What would use most memory of the machine, or change its settings, is left out.
-    assert {step["scenario"] for plan in rounds.plans for step in plan["steps"]} == {"sequential", "mixed"}
+    assert {step["name"].split("/")[0] for plan in rounds.plans for step in plan["steps"]} == {"sequential", "mixed"}
 
 
 def test_a_device_gets_the_loads_of_devices_and_no_other(
@@ -219,12 +217,12 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
     assert rounds.bench("--destructive", "--pairs", "1") == 0
     (plan,) = rounds.plans
     assert (plan.get("directory"), plan["device"], plan["file_system"]) == (None, str(device.path), "device")
-    assert {step["scenario"] for step in plan["steps"]} == {"device-read", "depth-1"}
+    assert {step["name"].split("/")[0] for step in plan["steps"]} == {"device-read", "depth-1"}
 
 
 def test_what_cannot_be_measured_is_partial(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
     """What was written with DONTCACHE is in the cache all the same, once."""
-    rounds.spoil[1] = lambda lines: lines[2]["cached_after"]["by_file"].update({"large.data": (2 << 30) // results.PAGE})
+    rounds.spoil[1] = lambda lines: lines[2]["cached_after"].update({"large.data": (2 << 30) // results.PAGE})
     assert rounds.bench("--only", "sequential", "--pairs", "3") == 1
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("partial: ")]
     assert ["nothing proves DONTCACHE" in line for line in told] == [True]
@@ -237,11 +235,11 @@ def test_what_cannot_be_measured_is_partial(rounds: Rounds, capsys: pytest.Captu
     [("buffered", 0, "stayed cached without DONTCACHE"), ("direct", (1 << 30) // results.PAGE, "nothing proves direct I/O")],
 )
 def test_writes_whose_mode_does_not_show_in_the_cache_are_refused(mode: str, cached: int, words: str) -> None:
-    planned = results.plan([LOADS[f"sequential/xfs/{mode}"]])
+    planned = catalogue.keeping([LOADS[f"sequential/xfs/{mode}"]])
     lines = round_on_hardware(planned)
     (found,) = accept(lines, planned, 1, KERNEL)
     assert found.counter_after is None
-    lines[1]["cached_after"]["by_file"]["large.data"] = cached
+    lines[1]["cached_after"]["large.data"] = cached
     with pytest.raises(Failure, match=words):
         accept(lines, planned, 1, KERNEL)
 

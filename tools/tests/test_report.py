@@ -23,7 +23,7 @@ def comparison(
     """Measurements of boots whose host drifts, and whose Rust core is that much faster; direct only in the first."""
     measurements = []
     for pair in range(1, pairs + 1):
-        steps = results.plan([load for load in loads if pair == 1 or load.mode != "direct"])
+        steps = catalogue.keeping([load for load in loads if pair == 1 or load.mode != "direct"])
         for name in names:
             speed = (1 + 0.3 * pair) * (rust if name == "rust" else 1) * (1 + 0.01 * (pair % 2) * (name == "rust"))
             measurements += accept(boot(name, steps, speed), steps, pair, name)

@@ -2,7 +2,7 @@
 """Run one boot's share of a benchmark on the machine that is measured.
 
 Usage, in the folder above: python3 -m bench PLAN, where PLAN is JSON: {"steps":
-[{"scenario", "mode", "text", "environment", "command", "jobs", "needs", "keep",
+[{"name", "mode", "text", "environment", "command", "jobs", "needs", "keep",
 "touched", "sysctls"}], "interval": SECONDS, "file_system": "xfs", "ext4", "nfs" or "device"}.
 The drive is the guest's NVMe. Instead there may be a "drive", {"megabytes",
 "nanoseconds"}, which is made in memory.
@@ -12,7 +12,7 @@ which is written over; nothing else is touched then, and what this kernel does
 not have is left out.
 
 What happened goes to stdout, a JSON object a line: one "guest", one "step" or
-"refused" for each step, one "end". A "refused" line without a scenario says why
+"refused" for each step, one "end". A "refused" line without a name says why
 there is no result at all. The status is 1 when something was refused.
 """
 
@@ -71,7 +71,7 @@ def run(plan: dict[str, Any]) -> bool:
                 run_step(step, place, plan["interval"], rounds, machine.get("seconds", FIO_SECONDS))
             except ERRORS as error:
                 whole = False
-                say("refused", scenario=step["scenario"], mode=step["mode"], reason=str(error))
+                say("refused", name=step["name"], reason=str(error))
             if not step["keep"]:
                 place.clean()
     say("end", core=active_core())

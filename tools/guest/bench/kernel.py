@@ -33,16 +33,16 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def counter(text: bytes, bdi: bytes) -> tuple[int, int]:
-    """COUNTED and TRUE of one bdi: what the counter claims, what a walk finds."""
+def counter(text: bytes, bdi: bytes) -> int:
+    """COUNTED of one bdi: what the counter claims."""
     for line in text.splitlines():
         words = line.split()
         if len(words) == 3 and words[0] == bdi:
-            return int(words[1]), int(words[2])
+            return int(words[1])
     raise Refused(f"dontcache_dirty has no line for {bdi.decode()}")
 
 
-def counter_now(bdi: bytes) -> tuple[int, int] | None:
+def counter_now(bdi: bytes) -> int | None:
     """The counter at this moment. A file system with a bdi of its own, which no device's number names, has none."""
     try:
         return counter(read(f"{DEBUGFS}/dontcache_dirty").encode(), bdi)

@@ -139,8 +139,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     cached_after = cached_pages(place.files())
     say(
         "step",
-        scenario=step["scenario"],
-        mode=step["mode"],
+        name=step["name"],
         status=done.returncode,
         fio=done.stdout,
         sync_began_ms=round(durable.began_ms, 3),
@@ -149,7 +148,7 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
         server_threads=len(sampler.server),
         samples_began_ms=round(1e3 * sampler.began, 3),
         samples=samples,
-        dontcache_rounds=flusher,
+        dontcache_round=flusher,
         background_pages=background,
         counter_before=before,
         counter_at_end=at_end,

@@ -4,7 +4,6 @@
 import ctypes
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from .kernel import Refused
 
@@ -28,8 +27,8 @@ class Cachestat(ctypes.Structure):
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def cached_pages(files: Iterable[str]) -> dict[str, Any]:
-    """The pages of all these files together, and those in the cache by the file's name."""
+def cached_pages(files: Iterable[str]) -> dict[str, int]:
+    """The pages in the cache by the file's name."""
     by_file: dict[str, int] = {}
     for path in files:
         whole, found = Range(0, 0), Cachestat()
@@ -37,7 +36,7 @@ def cached_pages(files: Iterable[str]) -> dict[str, Any]:
             if LIBC.syscall(SYS_CACHESTAT, file.fileno(), ctypes.byref(whole), ctypes.byref(found), 0):
                 raise Refused(f"cachestat failed: {os.strerror(ctypes.get_errno())}")
         by_file[os.path.basename(path)] = found.cache
-    return {"cache": sum(by_file.values()), "by_file": by_file}
+    return by_file
 
 
 def forget(files: Iterable[str]) -> None:

@@ -122,7 +122,7 @@ class Machine(Place):
     def begin_cold(self) -> None:
         """The same, and nothing that others have cached is taken from them."""
         super().begin_cold()
-        left = cached_pages(self.files())["cache"]
+        left = sum(cached_pages(self.files()).values())
         if left > MOST_WARM:
             raise Refused(f"{left} pages of the files stayed cached before the load; does another program use them?")
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """The rounds that the flusher makes with the reason "dontcache"."""
 
-import os
 import re
 
 from .kernel import TRACING, Refused, read, write
 
 
 class Rounds:
-    """Counts them by a trace event.
+    """Records them by a trace event.
 
     A round starts with the pages that the counter claims, so one event proves
     that the counter had moved, even where every sample came too late. The
@@ -29,18 +28,12 @@ class Rounds:
         write(f"{self.EVENT}/enable", "1")
 
     def begin(self) -> None:
-        """Forget what was, and count."""
+        """Forget what was, and record."""
         write(f"{TRACING}/trace", "")
         write(f"{TRACING}/tracing_on", "1")
 
-    def end(self) -> dict[str, int]:
-        """How many rounds there were, and the most pages that one began with."""
+    def end(self) -> int:
+        """The most pages that a round began with."""
         write(f"{TRACING}/tracing_on", "0")
-        rounds = 0
-        for cpu in range(os.cpu_count() or 1):
-            for line in read(f"{TRACING}/per_cpu/cpu{cpu}/stats").splitlines():
-                name, _, value = line.partition(":")
-                if name in ("entries", "overrun", "dropped events"):
-                    rounds += int(value)
-        pages = [int(number) for number in re.findall(r"nr_pages=(\d+) .*reason=dontcache", read(f"{TRACING}/trace"))]
-        return {"rounds": rounds, "most_pages": max(pages, default=0)}
+        pages = re.findall(r"nr_pages=(\d+) .*reason=dontcache", read(f"{TRACING}/trace"))
+        return max(map(int, pages), default=0)

@@ -37,7 +37,7 @@ class Sampler(threading.Thread):
         self.done = threading.Event()
         self.memory = os.open("/proc/vmstat", os.O_RDONLY)
         # A kernel without our core has no counter, and some file systems no device of their own.
-        self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if counter_now(bdi) else None
+        self.counter = os.open(f"{DEBUGFS}/dontcache_dirty", os.O_RDONLY) if counter_now(bdi) is not None else None
         stat = stat_of(bdi)
         self.device = os.open(stat, os.O_RDONLY) if stat else None
 
@@ -48,7 +48,7 @@ class Sampler(threading.Thread):
         begin = time.thread_time()
         now = time.time()
         memory = os.pread(self.memory, 1 << 16, 0)
-        counted = counter(os.pread(self.counter, 1 << 16, 0), self.bdi)[0] if self.counter is not None else 0
+        counted = counter(os.pread(self.counter, 1 << 16, 0), self.bdi) if self.counter is not None else 0
         device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
         dirty, writeback, cached = (vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages"))
         blocked = sum(is_blocked(os.pread(stat, 1 << 10, 0)) for stat in self.server)

@@ -72,14 +72,14 @@ class Machine:
 
     def plan(self, boot: Boot) -> dict[str, Any]:
         """What the guest is to do."""
-        plan = {"steps": [step.plan() for step in boot.steps], "interval": self.interval, "file_system": boot.place}
+        plan = {"steps": [load.plan() for load in boot.loads], "interval": self.interval, "file_system": boot.place}
         if boot.drive.in_memory:
             plan["drive"] = {"megabytes": amount(SIZE_IN_MEMORY) >> 20, "nanoseconds": boot.drive.latency_ns}
         return plan
 
     def command(self, plan: Mapping[str, Any]) -> list[str]:
         """What runs in the guest."""
-        return ["sh", "-c", 'cd /share && exec python3 -B -m bench "$1"', "bench", results.to_text(plan)]
+        return ["sh", "-c", 'cd /share && exec python3 -B -m bench "$1"', "bench", json.dumps(plan)]
 
     def options(self, boot: Boot) -> emulated.VmOptions:
         """One boot of it."""
@@ -136,24 +136,24 @@ class Boot:
 
     pair: int
     variant: str
-    steps: list[results.Step]
+    loads: list[Load]
     output: bytes = b""
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
         """Where all of its loads run."""
-        return self.steps[0].load.place
+        return self.loads[0].place
 
     @property
     def drive(self) -> Drive:
         """The drive of all of its loads."""
-        return self.steps[0].load.drive
+        return self.loads[0].drive
 
     @property
     def mem(self) -> str:
         """The memory that all of its loads have."""
-        return self.steps[0].load.mem
+        return self.loads[0].mem
 
     @property
     def name(self) -> str:

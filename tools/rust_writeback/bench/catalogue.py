@@ -3,7 +3,8 @@
 
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..errors import Failure
 from ..vm.options import amount
@@ -99,6 +100,23 @@ class Load:
     drive: Drive
     mem: str
     entry: Entry
+    keep: bool = False
+    """whether its files stay for the load after it"""
+
+    def plan(self) -> dict[str, Any]:
+        """What the guest must know."""
+        return {
+            "name": self.name,
+            "mode": self.mode,
+            "text": self.scenario.text,
+            "environment": jobs.MODES[self.own_mode],
+            "command": self.scenario.command(self.mode),
+            "jobs": self.scenario.jobs,
+            "needs": self.scenario.needs,
+            "keep": self.keep,
+            "touched": self.entry.touched,
+            "sysctls": self.entry.sysctls,
+        }
 
     @property
     def moved(self) -> int:
@@ -165,3 +183,13 @@ def in_turn(loads: Sequence[Load], pair: int) -> list[Load]:
     if pair % 2 == 0:
         modes.reverse()
     return [load for mode in modes for load in loads if load.mode == mode]
+
+
+def keeping(loads: Sequence[Load]) -> list[Load]:
+    """The loads of one boot in their order; files stay where the next load needs them."""
+    found = []
+    for load, after in zip(loads, [*(load.scenario for load in loads[1:]), None], strict=True):
+        left = {name for section in load.scenario.sections for name in section.names}
+        used = {name for section in after.sections for name in section.names} if after else set()
+        found.append(replace(load, keep=bool(after and left & after.needs.keys() and left <= used)))
+    return found

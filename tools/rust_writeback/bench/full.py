@@ -68,26 +68,26 @@ class Bench:
         with Bar(table.many("load", len(self.loads)), total, interval=10) as bar:
             for number in range(1, self.pairs + 1):
                 for together in parts:
-                    planned = results.plan(catalogue.in_turn(together, number))
+                    planned = catalogue.keeping(catalogue.in_turn(together, number))
                     for variant in self.vm.variants[:: 1 if number % 2 else -1]:
                         self._boot(boots.Boot(number, variant, planned), kept, bar)
 
     def _boot(self, boot: boots.Boot, kept: journal.Journal, bar: Bar) -> None:
         """One boot, or what is kept of it."""
         if kept.has(boot):
-            bar.advance(len(boot.steps) + 2)
+            bar.advance(len(boot.loads) + 2)
         else:
             boots.run(self.vm, boot, bar)
             kept.save(boot)
         self.done.append(boot)
-        found = results.sift(results.read_lines(boot.output), boot.steps, boot.pair, boot.variant)
-        self.measurements += found.measurements
-        self.problems += found.problems
+        found, problems = results.sift(results.read_lines(boot.output), boot.loads, boot.pair, boot.variant)
+        self.measurements += found
+        self.problems += problems
 
     def notes(self) -> list[str]:
         """What is missing, and what else there is to know."""
-        measured = {(m.scenario.partition(": ")[0], m.place, m.mode) for m in self.measurements}
-        missing = [load.name for load in self.loads if (load.scenario.name, load.place, load.mode) not in measured]
+        measured = {m.load for m in self.measurements}
+        missing = [load.name for load in self.loads if load.name not in measured]
         notes = self.vm.notes() + ([f"Nothing could be measured of {', '.join(missing)}."] if missing else [])
         deaths = sum(boot.facts["qemu_deaths"] for boot in self.done)
         if deaths:
@@ -148,7 +148,8 @@ def finish(bench: Bench, folder: Path, setup: dict[str, Any], begin: float) -> N
         print(f"partial: {problem}", file=sys.stderr)
     if not bench.measurements:
         raise Failure("nothing could be measured; the lines above say why")
-    ordered = results.in_order(bench.measurements, bench.loads, bench.vm.variants)
+    names, variants = [load.name for load in bench.loads], bench.vm.variants
+    ordered = sorted(bench.measurements, key=lambda m: (names.index(m.load), variants.index(m.variant), m.pair))
     shown, beside = bench.vm.shown(ordered), summary.beside(ordered)
     groups = summary.summarize(shown, summary.FULL)
     setup |= {"variants": list(dict.fromkeys(m.variant for m in shown)), "seconds": round(time.monotonic() - begin)}

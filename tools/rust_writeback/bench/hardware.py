@@ -8,6 +8,7 @@ folder that was made for this, or to a device that the user gave away.
 
 import argparse
 import contextlib
+import json
 import os
 import shlex
 import signal
@@ -129,7 +130,7 @@ def run_driver(plan: dict[str, Any], stream: Callable[[bytes], None]) -> None:
     """Run the driver. It is in a session of its own, so that Ctrl-C reaches it once, through us."""
     # A server gets a network of its own: it ends with it, however that is, and meets no client from outside.
     network = ["unshare", "--net"] if plan["file_system"] == catalogue.NFS else []
-    command = [*network, "python3", "-B", "-m", "bench", results.to_text(plan)]
+    command = [*network, "python3", "-B", "-m", "bench", json.dumps(plan)]
     environment = {**os.environ, "PATH": f"{images.LOAD.parent}:{os.environ['PATH']}"}
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(

@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -290,17 +290,11 @@ def version() -> str:
     return subprocess.run(["fio", "--version"], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def parse(
-    text: str, sync_began: float, durable_at: float, scenario: Scenario, mode: str, *where: str, own_mode: str = ""
-) -> list[Outcome]:
+def parse(text: str, sync_began: float, durable_at: float, scenario: Scenario, mode: str) -> list[Outcome]:
     """Read json+, an outcome for each section; refuse what is not exactly the load that was planned.
 
-    The sync began, and all was durable, at so many milliseconds of the epoch. The load's own mode may be another one.
+    The sync began, and all was durable, at so many milliseconds of the epoch. The mode is the load's own.
     """
-
-    def refuse(what: str) -> Failure:
-        return Failure(f"{', '.join((scenario.name, mode, *where))}: {what}; the run is not reported")
-
     start = text.find("{\n")
     try:
         document = json.loads(text[start:])
@@ -310,42 +304,40 @@ def parse(
         if not found:
             raise ValueError("no jobs")
     except (ValueError, KeyError, TypeError):
-        raise refuse("fio's output cannot be read") from None
+        raise Failure("fio's output cannot be read") from None
     for job in found:
         if job["error"]:
-            raise refuse(f"fio reports an error in a job: {os.strerror(job['error'])}")
+            raise Failure(f"fio reports an error in a job: {os.strerror(job['error'])}")
     ends = [job["start_ms"] + job["runtime_ms"] for job in found]
     late = 0.0 if scenario.program or not scenario.written else sync_began - max(ends)
     if late < -CLOCKS_MS:
-        raise refuse(f"the sync began {-late:.0f} ms before the last write")
+        raise Failure(f"the sync began {-late:.0f} ms before the last write")
     outcomes = []
     for section in scenario.sections:
         of_section = [job for job in found if job["section"] == section.name]
-        outcome = _outcome(section, own_mode or mode, of_section, durable_at, refuse)
+        outcome = _outcome(section, mode, of_section, durable_at)
         if late > max(SOON_MS, LATE * outcome.durable_ms):
-            raise refuse(f"the sync began {late:.0f} ms after the last write, of {outcome.durable_ms:.0f} in all")
+            raise Failure(f"the sync began {late:.0f} ms after the last write, of {outcome.durable_ms:.0f} in all")
         outcomes.append(outcome)
     return outcomes
 
 
-def _outcome(
-    section: Section, mode: str, found: list[dict[str, Any]], durable_at: float, refuse: Callable[[str], Failure]
-) -> Outcome:
+def _outcome(section: Section, mode: str, found: list[dict[str, Any]], durable_at: float) -> Outcome:
     done = "read" if section.reads else "wrote"
     if len(found) != section.jobs:
-        raise refuse(f"{len(found)} jobs ran of {section.jobs}")
+        raise Failure(f"{len(found)} jobs ran of {section.jobs}")
     for job in found:
         ios, least, most = job["ios"], job["ios"] * section.smallest, job["ios"] * section.block
         if section.ios_per_job is None and ios < FEWEST:
-            raise refuse(f"a job {done} {ios} times, less than {FEWEST}")
+            raise Failure(f"a job {done} {ios} times, less than {FEWEST}")
         cut = 0 < 1000 * section.seconds <= job["runtime_ms"] + CLOCKS_MS
         if not least <= job["bytes"] <= most or section.ios_per_job not in (None, ios) and not cut:
-            raise refuse(f"a job {done} {ios} times of {section.ios_per_job}")
+            raise Failure(f"a job {done} {ios} times of {section.ios_per_job}")
         if job["mode"] != section.mode(mode):
-            raise refuse("fio ran in another mode")
+            raise Failure("fio ran in another mode")
     latency = sum((job["latency"] for job in found), Counter[int]())
     if latency.total() != sum(job["ios"] for job in found):
-        raise refuse("the latency histogram lacks requests")
+        raise Failure("the latency histogram lacks requests")
     runtime = max(job["runtime_ms"] for job in found)
     durable = max(job["durable_ms"] for job in found)
     start = min(job["start_ms"] for job in found)
@@ -354,7 +346,7 @@ def _outcome(
     elif not durable:
         durable = durable_at - start
     if not runtime or durable < runtime - CLOCKS_MS:
-        raise refuse("fio measured no time")
+        raise Failure("fio measured no time")
     return Outcome(
         bytes=sum(job["bytes"] for job in found),
         ios=sum(job["ios"] for job in found),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loads in user-mode Linux: the same kernel tree at the speed of the real CPU, on a drive in its memory."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from ..build.variants import NATIVE
 from ..errors import Failure
 from ..vm import images, native
 from ..vm.options import VmOptions
-from . import boots, drives, results
+from . import boots, drives
 from .catalogue import Load, NFS
 from .drives import Drive
 
@@ -44,7 +45,7 @@ class Native(boots.Machine):
         """What runs in it; its root is the build root, in which the project is."""
         path = f"{images.LOAD.parent}:$PATH"
         script = f'cd {boots.DRIVER} && PATH={path} exec python3 -B -m bench "$1"'
-        return ["sh", "-c", script, "bench", results.to_text(plan)]
+        return ["sh", "-c", script, "bench", json.dumps(plan)]
 
     def boot(self, boot: boots.Boot, stream: boots.Stream) -> dict[str, Any]:
         """Boot, and run all steps; what is known of it afterwards."""

@@ -8,14 +8,15 @@ core, that DONTCACHE was in effect where it was requested and nowhere else, and 
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import Failure
 from . import catalogue, jobs
+from .catalogue import Load
 from .contenders import KERNEL
 
 PAGE = 4096
@@ -45,39 +46,13 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Step:
-    """A load as a plan names it."""
-
-    load: catalogue.Load
-    keep: bool
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What tells it from the others of a boot."""
-        return self.load.scenario.name, self.load.mode
-
-    def plan(self) -> dict[str, Any]:
-        """What the guest must know."""
-        return {
-            "scenario": self.load.scenario.name,
-            "mode": self.load.mode,
-            "text": self.load.scenario.text,
-            "environment": jobs.MODES[self.load.own_mode],
-            "command": self.load.scenario.command(self.load.mode),
-            "jobs": self.load.scenario.jobs,
-            "needs": self.load.scenario.needs,
-            "keep": self.keep,
-            "touched": self.load.entry.touched,
-            "sysctls": self.load.entry.sysctls,
-        }
-
-
-@dataclass(frozen=True)
 class Measurement:
     """One section of one step of one boot. Pages are of 4096 bytes."""
 
     pair: int
     variant: str
+    load: str
+    """as --only selects it"""
     scenario: str
     """the scenario's name, with the section's where there are several"""
     mode: str
@@ -136,43 +111,6 @@ class Measurement:
         return bins[int(np.searchsorted(seen, math.ceil(round(percent / 100 * requests, 6))))] / 1e6
 
 
-@dataclass
-class Found:
-    """What came of a boot: measurements, and in a line each what cannot be reported."""
-
-    measurements: list[Measurement] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
-def plan(loads: Sequence[catalogue.Load]) -> list[Step]:
-    """The loads of one boot in their order; files stay where the next load needs them."""
-    steps = []
-    for number, load in enumerate(loads):
-        left = {name for section in load.scenario.sections for name in section.names}
-        after = [load.scenario for load in loads[number + 1 : number + 2]]
-        needed = {name for scenario in after for name in scenario.needs}
-        used = {name for scenario in after for section in scenario.sections for name in section.names}
-        steps.append(Step(load, bool(left & needed) and left <= used))
-    return steps
-
-
-def in_order(
-    measurements: Sequence[Measurement], loads: Sequence[catalogue.Load], variants: Sequence[str]
-) -> list[Measurement]:
-    """The measurements in the order of the loads and of the variants, whatever order they were made in."""
-    places = {(load.scenario.name, load.place, load.mode): number for number, load in enumerate(loads)}
-
-    def rank(m: Measurement) -> tuple[int, int, int]:
-        return places[m.scenario.partition(": ")[0], m.place, m.mode], variants.index(m.variant), m.pair
-
-    return sorted(measurements, key=rank)
-
-
-def to_text(plan: Mapping[str, Any]) -> str:
-    """The plan as the one argument that the guest's driver takes."""
-    return json.dumps(plan, separators=(",", ":"))
-
-
 def read_lines(output: bytes) -> list[Line]:
     """The guest's lines; a cut one ends what can be believed."""
     lines: list[Line] = []
@@ -184,91 +122,84 @@ def read_lines(output: bytes) -> list[Line]:
     return lines
 
 
-def sift(lines: Sequence[Line], steps: Sequence[Step], pair: int, variant: str) -> Found:
-    """Turn what was finished and can be proven into measurements, and name the rest."""
-    where = f"boot of the {variant} core, pair {pair}"
+def sift(lines: Sequence[Line], loads: Sequence[Load], pair: int, variant: str) -> tuple[list[Measurement], list[str]]:
+    """Turn what was finished and can be proven into measurements; and say in a line each what cannot be reported."""
+    core = "this kernel" if variant == KERNEL else f"{variant} core"
 
     def refusal(what: str) -> str:
-        return f"{where}: {what}; the run is not reported"
+        return f"boot of the {core}, pair {pair}: {what}; the run is not reported"
 
     refused = [line for line in lines if line.get("kind") == "refused"]
-    found = Found()
-    for line in refused:
-        what = f"{line['scenario']}, {line['mode']}: " if "scenario" in line else ""
-        found.problems.append(refusal(f"{what}{line['reason']}"))
+    problems = [refusal(f"{line['name']}: {line['reason']}" if "name" in line else line["reason"]) for line in refused]
     if not lines or lines[0].get("kind") != "guest":
-        return Found(problems=found.problems or [refusal(NOT_ENDED)])
+        return [], problems or [refusal(NOT_ENDED)]
     ended = lines[-1].get("kind") == "end"
-    if not ended and all("scenario" in line for line in refused):
-        found.problems.append(refusal(NOT_ENDED))
+    if not ended and all("name" in line for line in refused):
+        problems.append(refusal(NOT_ENDED))
     if wrong := [line["core"] for line in lines if line.get("core", variant) != variant]:
-        return Found(problems=[refusal(f"the active core was {wrong[0]}")])
-    told = {(line["scenario"], line["mode"]): line for line in lines if line.get("kind") == "step"}
-    if not told.keys() <= {step.key for step in steps}:
-        return Found(problems=[refusal("it did not run the scenarios of the plan")])
-    known = told.keys() | {(line.get("scenario"), line.get("mode")) for line in refused}
-    if ended and (missing := [", ".join(step.key) for step in steps if step.key not in known]):
-        found.problems.append(refusal(f"it did not run the scenarios of the plan: {'; '.join(missing)}"))
-    for step in (step for step in steps if step.key in told):
+        return [], [refusal(f"the active core was {wrong[0]}")]
+    told = {line["name"]: line for line in lines if line.get("kind") == "step"}
+    if told.keys() - {load.name for load in loads}:
+        return [], [refusal("it did not run the scenarios of the plan")]
+    known = told.keys() | {line.get("name") for line in refused}
+    if ended and (missing := [load.name for load in loads if load.name not in known]):
+        problems.append(refusal(f"it did not run the scenarios of the plan: {', '.join(missing)}"))
+    measurements: list[Measurement] = []
+    for load in (load for load in loads if load.name in told):
         try:
-            little = _in_a_guest(told[step.key]) and step.load.entry.mem == catalogue.LITTLE
-            if little and step.load.scenario.footprint <= lines[0]["memory"]:
-                raise Failure(refusal(f"{step.load.scenario.name} fits into the guest's memory; give it less with --mem"))
-            found.measurements += _measure(told[step.key], step, pair, variant)
+            little = _in_a_guest(told[load.name]) and load.entry.mem == catalogue.LITTLE
+            if little and load.scenario.footprint <= lines[0]["memory"]:
+                raise Failure("its files fit into the guest's memory; give it less with --mem")
+            measurements += _measure(told[load.name], load, pair, variant)
         except Failure as failure:
-            found.problems.append(str(failure))
-    return found
+            problems.append(f"{load.name}, {core}: {failure}; the run is not reported")
+    return measurements, problems
 
 
 def _in_a_guest(line: Line) -> bool:
-    """On real hardware nobody counts the flusher's rounds."""
-    return line["dontcache_rounds"] is not None
+    """On real hardware nobody looks at the flusher's rounds."""
+    return line["dontcache_round"] is not None
 
 
-def _measure(line: Line, step: Step, pair: int, variant: str) -> list[Measurement]:
-    scenario, mode = step.load.scenario, step.load.mode
-    core = "this kernel" if variant == KERNEL else f"{variant} core"
-    where = f"{scenario.name}, {mode}, {step.load.place}, {core}"
-    times = line["sync_began_ms"], line["durable_at_ms"]
-    outcomes = jobs.parse(line["fio"], *times, scenario, mode, step.load.place, own_mode=step.load.own_mode)
-
-    def refuse(what: str) -> Failure:
-        return Failure(f"{where}: {what}; the run is not reported")
-
+def _measure(line: Line, load: Load, pair: int, variant: str) -> list[Measurement]:
+    scenario = load.scenario
+    outcomes = jobs.parse(line["fio"], line["sync_began_ms"], line["durable_at_ms"], scenario, load.own_mode)
     if line["status"]:
-        raise refuse(f"fio ended with status {line['status']}")
+        raise Failure(f"fio ended with status {line['status']}")
     samples = line["samples"]
     if not samples:
-        raise refuse("nothing was sampled")
+        raise Failure("nothing was sampled")
     temporary = {name for section in scenario.sections if section.temporary for name in section.names}
-    cached = {name: pages for name, pages in line["cached_after"]["by_file"].items() if name not in temporary}
+    cached = {name: pages for name, pages in line["cached_after"].items() if name not in temporary}
     if len(cached) != scenario.files:
-        raise refuse(f"{len(cached)} files of {scenario.files}")
+        raise Failure(f"{len(cached)} files of {scenario.files}")
     if _in_a_guest(line):
-        _prove(line, step, outcomes, refuse)
+        _prove(line, load, outcomes)
     else:
-        _prove_by_cache(line, step, outcomes, refuse)
+        _prove_by_cache(line, load, outcomes)
+    before, after = line["counter_before"], line["counter_after"]
     # An earlier step's leftovers are not this step's peak.
-    counter_peak = max(_counted(line)) - line["counter_before"][0] if line["counter_before"] else None
+    counter_peak = 0 if before is None else max(_counted(line)) - before
     with_sync = line["used_with_sync"]
     halves = [_half_ms(line, *both) for both in zip(scenario.sections, outcomes, strict=True)]
     if any(half is not None and not 0 < half < o.durable_ms for half, o in zip(halves, outcomes, strict=True)):
-        raise refuse("the samples do not show when half of it was on the drive")
+        raise Failure("the samples do not show when half of it was on the drive")
     workers = {name: value for name, value in with_sync.items() if name == "worker_seconds"}
     return [
         Measurement(
             pair=pair,
             variant=variant,
+            load=load.name,
             scenario=scenario.name if len(outcomes) == 1 else f"{scenario.name}: {section.name}",
-            mode=mode,
-            place=step.load.place,
-            drive=str(step.load.drive),
+            mode=load.mode,
+            place=load.place,
+            drive=str(load.drive),
             first=section is scenario.sections[0],
             outcome=outcome,
             # What the counter counts is dirty, too, seen by a sample or not.
-            peak_dirty_pages=max(counter_peak or 0, *(int(row[DIRTY]) for row in samples)),
+            peak_dirty_pages=max(counter_peak, *(int(row[DIRTY]) for row in samples)),
             cached_pages=sum(cached.values()),
-            counter_after=line["counter_after"][0] - line["counter_before"][0] if line["counter_before"] else None,
+            counter_after=None if before is None else after - before,
             used={**line["used"], **workers},
             device={name.removeprefix("device_"): v for name, v in with_sync.items() if name.startswith("device_")},
             written=sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not (s.reads or s.temporary)),
@@ -291,62 +222,57 @@ def _half_ms(line: Line, section: jobs.Section, outcome: jobs.Outcome) -> float 
     return float(line["samples_began_ms"] + 1e3 * half) - outcome.start_ms
 
 
-Refuse = Callable[[str], Failure]
-
-
 def _counted(line: Line) -> list[int]:
     """What was seen of the counter. A round of the flusher begins with what it claims, so it proves movement, too."""
-    rounds = line["dontcache_rounds"] or {"most_pages": 0}
-    return [*(int(row[COUNTED]) for row in line["samples"]), line["counter_at_end"][0], rounds["most_pages"]]
+    return [*(int(row[COUNTED]) for row in line["samples"]), line["counter_at_end"], line["dontcache_round"] or 0]
 
 
-def _prove(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], refuse: Refuse) -> None:
+def _prove(line: Line, load: Load, outcomes: Sequence[jobs.Outcome]) -> None:
     """A guest has a counter of its own, which moves for DONTCACHE writes and for nothing else.
 
     Direct writes dirty no memory, so that they are steady from the first one on.
     """
-    scenario, mode = step.load.scenario, step.load.mode
+    scenario, mode = load.scenario, load.mode
     written = sum(o.bytes for o, s in zip(outcomes, scenario.sections, strict=True) if not s.reads)
-    if mode != catalogue.SCALE and not step.load.is_steady(written, line["background_pages"] * PAGE):
-        raise refuse(f"it wrote {written / 1e6:.0f} MB, less than {catalogue.STEADY} times the background threshold")
-    if not line["counter_before"]:
-        raise refuse("there is no DONTCACHE counter for its device")
+    if mode != catalogue.SCALE and not load.is_steady(written, line["background_pages"] * PAGE):
+        raise Failure(f"it wrote {written / 1e6:.0f} MB, less than {catalogue.STEADY} times the background threshold")
+    before = line["counter_before"]
+    if before is None:
+        raise Failure("there is no DONTCACHE counter for its device")
     if written and not line["used_with_sync"]["device_flushes"]:
-        raise refuse("its drive was never flushed, so nothing proves that it keeps what was written")
-    before = line["counter_before"][0]
+        raise Failure("its drive was never flushed, so nothing proves that it keeps what was written")
     *counted, most_pages = _counted(line)
     moved = any(value != before for value in counted) or most_pages > 0
     uncached = [section for section in scenario.sections if section.uncached(mode)]
     # A server that writes directly hands what is no whole block to DONTCACHE.
-    by_server = step.load.place == catalogue.NFS and mode == catalogue.SCALE
+    by_server = load.place == catalogue.NFS and mode == catalogue.SCALE
     if moved and not uncached and not by_server:
-        raise refuse("the DONTCACHE counter moved without DONTCACHE")
+        raise Failure("the DONTCACHE counter moved without DONTCACHE")
     # Where a client has each write synced, pages may be clean before a sample: then none must stay.
-    synced = step.load.place == catalogue.NFS and all(section.block <= SYNCED_BY_CLIENT for section in uncached)
-    gone = synced and line["cached_after"]["cache"] * PAGE < LEFT_BY_UNCACHED * scenario.written
+    synced = load.place == catalogue.NFS and all(section.block <= SYNCED_BY_CLIENT for section in uncached)
+    gone = synced and sum(line["cached_after"].values()) * PAGE < LEFT_BY_UNCACHED * scenario.written
     if not moved and not gone and any(not section.reads for section in uncached):
-        raise refuse("the DONTCACHE counter never moved, so nothing proves DONTCACHE")
+        raise Failure("the DONTCACHE counter never moved, so nothing proves DONTCACHE")
     if mode != catalogue.SCALE and all(section.reads for section in scenario.sections):
-        left = line["cached_at_end"]["cache"] * PAGE > LEFT_BY_UNCACHED * sum(o.bytes for o in outcomes)
+        left = sum(line["cached_at_end"].values()) * PAGE > LEFT_BY_UNCACHED * sum(o.bytes for o in outcomes)
         if left and uncached:
-            raise refuse("what was read stayed cached, so nothing proves DONTCACHE")
+            raise Failure("what was read stayed cached, so nothing proves DONTCACHE")
         if not left and not uncached:
-            raise refuse("nothing that was read stayed cached, without DONTCACHE")
+            raise Failure("nothing that was read stayed cached, without DONTCACHE")
 
 
-def _prove_by_cache(line: Line, step: Step, outcomes: Sequence[jobs.Outcome], refuse: Refuse) -> None:
+def _prove_by_cache(line: Line, load: Load, outcomes: Sequence[jobs.Outcome]) -> None:
     """On real hardware what a section left of its files in the cache, after a sync, must be what its mode leaves."""
-    scenario, mode = step.load.scenario, step.load.mode
-    pages = line["cached_after"]["by_file"]
-    for section, outcome in zip(scenario.sections, outcomes, strict=True):
+    pages = line["cached_after"]
+    for section, outcome in zip(load.scenario.sections, outcomes, strict=True):
         if section.temporary:
             continue
-        bare = step.load.place == catalogue.BARE
-        cached = PAGE * sum(pages.values() if bare else (count for name, count in pages.items() if section.owns(name)))
+        bare = load.place == catalogue.BARE
+        cached = PAGE * sum(count for name, count in pages.items() if bare or section.owns(name))
         most = min(outcome.bytes, section.footprint)
         stays, told = cached > MUCH * most, f"{cached / 1e6:.1f} of {most / 1e6:.1f} MB"
-        direct, uncached = (option == "1" for option in section.mode(mode))
+        direct, uncached = (option == "1" for option in section.mode(load.mode))
         if stays and (direct or uncached):
-            raise refuse(f"{told} stayed cached, so nothing proves {'direct I/O' if direct else 'DONTCACHE'}")
+            raise Failure(f"{told} stayed cached, so nothing proves {'direct I/O' if direct else 'DONTCACHE'}")
         if not stays and not (direct or uncached):
-            raise refuse(f"only {told} stayed cached without DONTCACHE: memory is short, so nothing can be compared")
+            raise Failure(f"only {told} stayed cached without DONTCACHE: memory is short, so nothing can be compared")
