@@ -29,7 +29,7 @@ def said(*cells: price.Cell, core: str = "rust", available: int = 100, **pages: 
 
 
 def measured(cell: price.Cell, *totals: int, stays: bool = False) -> price.Measured:
-    return price.Measured(cell, {"f": totals[0]}, stays, totals, totals)
+    return price.Measured(cell, [{"f": total * cell.bytes // price.MIB} for total in totals], stays)
 
 
 def found(cell: price.Cell, c: tuple[int, ...], rust: tuple[int, ...], c_stays: bool = False) -> price.Results:
@@ -102,13 +102,12 @@ def test_c_that_does_less_is_no_measure() -> None:
 def test_what_is_counted_is_not_all_judged() -> None:
     functions = {"f": 32 * 1000, "__rmqueue_pcplist": 32 * 50}
     (one,) = price.accept("rust", [BUFFERED], said(BUFFERED), [functions]).values()
-    assert (one.totals, one.judged) == ((1050,), (1000,))
+    assert (one.total, one.judged()) == (1050, [1000])
 
 
 def test_the_mean_of_guests() -> None:
-    one, two, three = (measured(LARGER, total, stays=total == 200) for total in (100, 200, 600))
-    mean = one.with_guest(two).with_guest(three)
-    assert (mean.total, mean.totals, mean.functions, mean.stays) == (300, (100, 200, 600), {"f": 900}, True)
+    mean = measured(LARGER, 100, 200, 600)
+    assert (mean.total, mean.per_mib()) == (300, {"f": 300})
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from .kernel import read
+
 PIDFD_THREAD = os.O_EXCL
 """Of pidfd_open(2): a thread, not a process."""
 
@@ -91,7 +93,7 @@ class Durable(threading.Thread):
         found: set[int] = set()
         with contextlib.suppress(OSError):
             for thread in sorted(int(name) for name in os.listdir(folder))[HELPERS:]:
-                if thread not in self.seen and _name(f"{folder}/{thread}/comm") == "fio":
+                if thread not in self.seen and read(f"{folder}/{thread}/comm") == "fio":
                     found.add(thread)
         self.seen |= found
         return found
@@ -101,8 +103,3 @@ class Durable(threading.Thread):
         self.join()
         if self.error:
             raise self.error
-
-
-def _name(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
-        return file.read().strip()

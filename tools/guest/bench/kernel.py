@@ -80,13 +80,7 @@ def stat_of(bdi: bytes) -> str:
     return path if os.path.exists(path) else ""
 
 
-def transferred(stat: bytes) -> dict[str, int]:
+def transferred(stat: bytes | str) -> dict[str, int]:
     """What a device has done so far, from its stat file: bytes, writes as the device got them, and flushes."""
     words = [int(word) for word in stat.split()] or [0] * 17
     return {"read": words[2] * SECTOR, "written": words[6] * SECTOR, "writes": words[4], "flushes": words[15]}
-
-
-def context_switches(text: bytes) -> int:
-    """The context switches that /proc/stat has counted on all CPUs."""
-    start = text.index(b"\nctxt ") + 6
-    return int(text[start : text.index(b"\n", start)])

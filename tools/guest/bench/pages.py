@@ -10,20 +10,6 @@ from .kernel import Refused
 SYS_CACHESTAT = 451
 
 
-class Range(ctypes.Structure):
-    """struct cachestat_range."""
-
-    _fields_ = [("offset", ctypes.c_uint64), ("length", ctypes.c_uint64)]
-
-
-class Cachestat(ctypes.Structure):
-    """struct cachestat."""
-
-    _fields_ = [
-        (name, ctypes.c_uint64) for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")
-    ]
-
-
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -31,11 +17,12 @@ def cached_pages(files: Iterable[str]) -> dict[str, int]:
     """The pages in the cache by the file's name."""
     by_file: dict[str, int] = {}
     for path in files:
-        whole, found = Range(0, 0), Cachestat()
+        # struct cachestat_range and struct cachestat, whose first member is the pages in the cache.
+        whole, found = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 5)()
         with open(path, "rb") as file:
             if LIBC.syscall(SYS_CACHESTAT, file.fileno(), ctypes.byref(whole), ctypes.byref(found), 0):
                 raise Refused(f"cachestat failed: {os.strerror(ctypes.get_errno())}")
-        by_file[os.path.basename(path)] = found.cache
+        by_file[os.path.basename(path)] = found[0]
     return by_file
 
 

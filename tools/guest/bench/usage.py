@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from .kernel import context_switches, read, stat_of, transferred
+from .kernel import read, stat_of, transferred
 
 PROC = "/proc"
 
@@ -53,13 +53,9 @@ class Usage:
     @classmethod
     def now(cls, bdi: bytes) -> Usage:
         """Read it all."""
-        with open("/proc/stat", "rb") as file:
-            switches = context_switches(file.read())
-        device = {}
-        if path := stat_of(bdi):
-            with open(path, "rb") as file:
-                device = transferred(file.read())
-        return cls(switches, of_workers(), device)
+        switches = int(read("/proc/stat").partition("\nctxt ")[2].split()[0])
+        path = stat_of(bdi)
+        return cls(switches, of_workers(), transferred(read(path)) if path else {})
 
     def since(self, before: Usage) -> dict[str, float]:
         """The difference; a worker that was not there before began at nothing."""

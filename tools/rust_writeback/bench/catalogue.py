@@ -162,16 +162,12 @@ def matrix(only: Sequence[str] = ()) -> list[Load]:
 
 def matching(loads: Sequence[Load], only: Sequence[str]) -> list[Load]:
     """Those that one of the patterns matches."""
-    chosen = [load for load in loads if not only or any(_matches(load.name, pattern) for pattern in only)]
+    # A pattern may stop after the scenario, or after the place.
+    patterns = [whole for pattern in only or ["*"] for whole in (pattern, f"{pattern}/*")]
+    chosen = [load for load in loads if any(fnmatch.fnmatchcase(load.name, pattern) for pattern in patterns)]
     if not chosen:
         raise Failure(f"--only {' '.join(only)} matches nothing; names are like {loads[0].name} or */ext4/*", 2)
     return chosen
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """A pattern may stop after the scenario, or after the place."""
-    parts = name.split("/")
-    return any(fnmatch.fnmatchcase("/".join(parts[:count]), pattern) for count in (1, 2, 3))
 
 
 def in_turn(loads: Sequence[Load], pair: int) -> list[Load]:

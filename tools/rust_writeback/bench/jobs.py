@@ -166,7 +166,7 @@ class Scenario:
         return list({section.filename: section for section in self.sections}.values())
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
     """What one section did: all its jobs together."""
 
@@ -295,21 +295,18 @@ def parse(text: str, sync_began: float, durable_at: float, scenario: Scenario, m
 
     The sync began, and all was durable, at so many milliseconds of the epoch. The mode is the load's own.
     """
-    start = text.find("{\n")
+    reads = {section.name: section.reads for section in scenario.sections}
     try:
-        document = json.loads(text[start:])
+        document = json.loads(text[text.find("{\n") :])
         common = document.get("global options", {})
-        reads = {section.name: section.reads for section in scenario.sections}
         found = [_job(job, common, reads[job["jobname"]]) for job in document["jobs"]]
-        if not found:
-            raise ValueError("no jobs")
+        ended = max(job["start_ms"] + job["runtime_ms"] for job in found)
     except (ValueError, KeyError, TypeError):
         raise Failure("fio's output cannot be read") from None
     for job in found:
         if job["error"]:
             raise Failure(f"fio reports an error in a job: {os.strerror(job['error'])}")
-    ends = [job["start_ms"] + job["runtime_ms"] for job in found]
-    late = 0.0 if scenario.program or not scenario.written else sync_began - max(ends)
+    late = 0.0 if scenario.program or not scenario.written else sync_began - ended
     if late < -CLOCKS_MS:
         raise Failure(f"the sync began {-late:.0f} ms before the last write")
     outcomes = []
@@ -335,27 +332,24 @@ def _outcome(section: Section, mode: str, found: list[dict[str, Any]], durable_a
             raise Failure(f"a job {done} {ios} times of {section.ios_per_job}")
         if job["mode"] != section.mode(mode):
             raise Failure("fio ran in another mode")
-    latency = sum((job["latency"] for job in found), Counter[int]())
-    if latency.total() != sum(job["ios"] for job in found):
-        raise Failure("the latency histogram lacks requests")
-    runtime = max(job["runtime_ms"] for job in found)
-    durable = max(job["durable_ms"] for job in found)
-    start = min(job["start_ms"] for job in found)
-    if section.reads:
-        durable = runtime
-    elif not durable:
-        durable = durable_at - start
-    if not runtime or durable < runtime - CLOCKS_MS:
-        raise Failure("fio measured no time")
-    return Outcome(
+    outcome = Outcome(
         bytes=sum(job["bytes"] for job in found),
         ios=sum(job["ios"] for job in found),
-        start_ms=start,
-        durable_ms=durable,
-        runtime_ms=runtime,
-        latency=latency,
+        start_ms=min(job["start_ms"] for job in found),
+        durable_ms=max(job["durable_ms"] for job in found),
+        runtime_ms=max(job["runtime_ms"] for job in found),
+        latency=sum((job["latency"] for job in found), Counter[int]()),
         syncs=sum((job["syncs"] for job in found), Counter[int]()),
     )
+    if section.reads:
+        outcome.durable_ms = outcome.runtime_ms
+    elif not outcome.durable_ms:
+        outcome.durable_ms = durable_at - outcome.start_ms
+    if outcome.latency.total() != outcome.ios:
+        raise Failure("the latency histogram lacks requests")
+    if not outcome.runtime_ms or outcome.durable_ms < outcome.runtime_ms - CLOCKS_MS:
+        raise Failure("fio measured no time")
+    return outcome
 
 
 def _bins(latency: Mapping[str, Any]) -> Counter[int]:

@@ -253,7 +253,8 @@ def readme_part(document: Document) -> str:
 
 def with_parts(readme: str, load: Document, price: Document) -> str:
     """The README with its two tables."""
-    return price_page.with_part(price_page.between(readme, BEGIN, END, readme_part(load)), price)
+    readme = price_page.between(readme, price_page.BEGIN, price_page.END, price_page.readme_part(price))
+    return price_page.between(readme, BEGIN, END, readme_part(load))
 
 
 def _drawn(document: Document) -> dict[str, list[list[float] | None]]:

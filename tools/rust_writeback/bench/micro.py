@@ -41,9 +41,7 @@ OPERATIONS = {
     "bio_of_32": "end a bio, of 32",
 }
 
-SWITCHES = {
-    "stream_switches": "one at a time",
-}
+SWITCHES = {"stream_switches": "one at a time"}
 
 DROPS = {
     "drop_4k_alone": "4 KiB, alone in its bio",
@@ -125,22 +123,21 @@ def parse(output: bytes, core: str) -> Measured:
     """The instructions of everything, from the guest's driver; all must be there."""
     try:
         document = json.loads(output)
-        active, lines = str(document["core"]), [str(line).split() for line in document["lines"]]
-        outputs = {str(block): [str(line) for line in said] for block, said in document["overwrite"].items()}
+        active, lines = document["core"], [line.split() for line in document["lines"]]
         rounds = {dirty: float(document["rounds"][dirty]) for dirty in ROUNDS}
         look = float(document["look"]) if core == "rust" else 0.0
         files = {count: float(document["files"][count]) for count in FILES} if core == "rust" else {}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        overwrites = document["overwrite"]
+    except (ValueError, KeyError, TypeError):
         raise Failure(f"the micro-benchmark of the {core} core printed nothing; see build/log") from None
     if active != core:
         raise Failure(f"the active core was {active}, not {core}; nothing is reported")
     figures = {words[0]: float(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
-    missing = [name for name in FIGURES if figures.get(name, 0) <= 0]
-    if missing:
+    if missing := [name for name in FIGURES if figures.get(name, 0) <= 0]:
         raise Failure(f"the micro-benchmark of the {core} core lacks {', '.join(missing)}; nothing is reported")
     if min([*rounds.values(), *files.values()]) <= 0 or (core == "rust" and look == 0):
         raise Failure(f"the flusher of the {core} core had no round; nothing is reported")
-    return Measured(figures, overwrite.parse(outputs, core), rounds, look, files)
+    return Measured(figures, overwrite.parse(overwrites, core), rounds, look, files)
 
 
 def ratios(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

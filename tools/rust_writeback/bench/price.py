@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from .. import paths, steps
@@ -207,34 +208,29 @@ Functions = dict[str, int]
 """Instructions by function."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Measured:
     """What a cell cost one core."""
 
     cell: Cell
-    functions: Functions
-    """of all guests together"""
+    guests: list[Functions]
     stays: bool
     """Whether the pages that were written are cached in the end, in any guest."""
-    totals: tuple[int, ...]
-    """Instructions for each MiB that was written, by guest."""
-    judged: tuple[int, ...]
-    """The same without what is not judged."""
 
     def per_mib(self) -> Functions:
         """Instructions for each MiB that was written, by function."""
-        return {name: round(count * MIB / self.cell.bytes / len(self.totals)) for name, count in self.functions.items()}
+        whole = sum(map(Counter, self.guests), Counter[str]())
+        return {name: round(count * MIB / self.cell.bytes / len(self.guests)) for name, count in whole.items()}
+
+    def judged(self) -> list[int]:
+        """Instructions for each MiB that was written, by guest, without what is not judged."""
+        judged = ([count for name, count in one.items() if not NOT_JUDGED.match(name)] for one in self.guests)
+        return [round(sum(counts) * MIB / self.cell.bytes) for counts in judged]
 
     @property
     def total(self) -> int:
-        """All of them."""
-        return round(sum(self.totals) / len(self.totals))
-
-    def with_guest(self, other: Measured) -> Measured:
-        """What this and another guest counted."""
-        functions = dict(Counter(self.functions) + Counter(other.functions))
-        stays = self.stays or other.stays
-        return Measured(self.cell, functions, stays, self.totals + other.totals, self.judged + other.judged)
+        """All of them, as the mean of the guests."""
+        return round(fmean(round(sum(one.values()) * MIB / self.cell.bytes) for one in self.guests))
 
 
 Results = dict[str, dict[str, Measured]]
@@ -278,9 +274,7 @@ def accept(core: str, cells: Sequence[Cell], said: Sequence[str], counted: Seque
         # The C core does not drop all that it should.
         if stays != (cell.mode == "buffered" or cell.load == "cached") and (core, cell.mode) != ("c", "dontcache"):
             raise Failure(f"{cell.name}: {result['pages']} pages were cached in the end; nothing is reported")
-        judged = {name: count for name, count in functions.items() if not NOT_JUDGED.match(name)}
-        totals, compared = (round(sum(each.values()) * MIB / cell.bytes) for each in (functions, judged))
-        found[cell.name] = Measured(cell, functions, stays, (totals,), (compared,))
+        found[cell.name] = Measured(cell, [functions], stays)
     return found
 
 
@@ -342,8 +336,9 @@ def measure(plan: Sequence[Boot]) -> tuple[Results, emulated.VmResult]:
             cells, result = future.result()
             bar.advance()
             for name, measured in cells.items():
-                before = found[core].get(name)
-                found[core][name] = before.with_guest(measured) if before else measured
+                if before := found[core].get(name):
+                    measured = Measured(before.cell, before.guests + measured.guests, before.stays or measured.stays)
+                found[core][name] = measured
     return found, result
 
 
@@ -357,7 +352,7 @@ def judge(found: Results) -> list[str]:
         dontcache = rust.cell.mode == "dontcache"
         limit = DEARER.get(name.rpartition("/")[0], 1.0) if dontcache else SWITCHED.get(name, LIMIT)
         # What exceeds the limit in each guest is not chance.
-        ratio = min(one / other for one, other in zip(rust.judged, c.judged, strict=True))
+        ratio = min(one / other for one, other in zip(rust.judged(), c.judged(), strict=True))
         if ratio > limit:
             wrong.append(f"{name} {ratio:.4f} (at most {limit:.3f})")
     return wrong
@@ -387,13 +382,14 @@ def difference(one: str, other: str) -> None:
     sides = known[one], known[other]
     names = sorted({*sides[0], *sides[1]}, key=lambda name: -abs(sides[1].get(name, 0) - sides[0].get(name, 0)))
     rows = [("all", *(sum(side.values()) for side in sides))]
-    rows += [(name, *(side.get(name, 0) for side in sides)) for name in names[:MOST_DIFFERENT]]
+    called = demangled(names[:MOST_DIFFERENT])
+    rows += [(called[name], *(side.get(name, 0) for side in sides)) for name in names[:MOST_DIFFERENT]]
     cells = [[f"`{name}`", f"{a}", f"{b}", f"{b - a:+}"] for name, a, b in rows]
     show(f"Instructions per MiB: A is {one}, B is {other}\n\n{markdown(('function', 'A', 'B', 'B - A'), cells)}")
 
 
 def demangled(names: Sequence[str]) -> dict[str, str]:
-    """What people call these functions, without the path of their crate."""
+    """What people call these functions."""
     command = ["llvm-cxxfilt", *names]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     return dict(zip(names, found, strict=True))
@@ -401,15 +397,7 @@ def demangled(names: Sequence[str]) -> dict[str, str]:
 
 def keep(found: Results, whole: dict[str, Any]) -> None:
     """Keep every function for difference(), and write the page and the README's table."""
-    names = sorted({name for cells in found.values() for measured in cells.values() for name in measured.functions})
-    called = demangled([name for name in names if name.startswith("_R")])
-    functions = {
-        core: {
-            name: {called.get(function, function): count for function, count in measured.per_mib().items()}
-            for name, measured in found[core].items()
-        }
-        for core in CORES
-    }
+    functions = {core: {name: measured.per_mib() for name, measured in found[core].items()} for core in CORES}
     steps.write_whole(RESULT, json.dumps({"code": whole["setup"]["code"], **functions}) + "\n")
     results.publish({"price": whole})
 

@@ -70,8 +70,3 @@ def between(readme: str, begin: str, end: str, part: str) -> str:
     if not (found and closed):
         raise Failure(f"README.md lacks the marks of a table; put {begin.strip()} and {end} around it")
     return before + begin + part + end + after
-
-
-def with_part(readme: str, document: Document) -> str:
-    """The README with its first table."""
-    return between(readme, BEGIN, END, readme_part(document))
