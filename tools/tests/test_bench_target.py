@@ -180,9 +180,8 @@ class Rounds(Guests):
 
     def run_driver(self, plan: dict[str, Any], stream: Callable[[bytes], None]) -> None:
         self.plans.append(plan)
-        names = [step["name"].split("/") for step in plan["steps"]]
-        loads = [catalogue.select(place, [mode], [scenario], factor=2)[0] for scenario, place, mode in names]
-        lines = round_on_hardware(loads)
+        loads = {load.name: load for load in catalogue.select(plan["file_system"], factor=2)}
+        lines = round_on_hardware([loads[step["name"]] for step in plan["steps"]])
         if spoil := self.spoil.get(len(self.plans)):
             spoil(lines)
         stream("".join(json.dumps(line) + "\n" for line in lines).encode())

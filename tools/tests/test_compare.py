@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from bench_samples import accept, boot, steps
-from rust_writeback.bench import catalogue, results, summary
+from rust_writeback.bench import results, summary
 from rust_writeback.errors import Failure
 
 from bench import kernel as files
 from bench import usage
 
 RUST = "rust"
-STEPS = catalogue.keeping(catalogue.select("xfs", ["buffered", "dontcache"], ["sequential", "random", "writers-4", "writers-32"]))
+SCENARIOS = ("sequential", "random", "writers-4", "writers-32")
+STEPS = steps(*(f"{name}/xfs/{mode}" for mode in ("buffered", "dontcache") for name in SCENARIOS))
 
 
 UNMOVED = {"samples": [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]], "dontcache_round": 0}

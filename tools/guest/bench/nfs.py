@@ -31,7 +31,7 @@ class Nfs(Place):
     """The files of another place, exported to the loopback interface and mounted again."""
 
     def __init__(self, behind: Place, largest: int = 0) -> None:
-        self.within = behind
+        self.behind = behind
         self.largest = largest
         self.bare = False
         self.device, self.bdi, self.clock = behind.device, behind.bdi, behind.clock
@@ -39,10 +39,10 @@ class Nfs(Place):
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.within)
+            stack.enter_context(self.behind)
             self.directory = tempfile.mkdtemp()
             stack.callback(os.rmdir, self.directory)
-            root = Path(os.path.realpath(self.within.directory))
+            root = Path(os.path.realpath(self.behind.directory))
             stack.enter_context(nfs.served(root, Path(self.directory), OPTIONS, self.largest))
             self.stack = stack.pop_all()
         return self
@@ -50,11 +50,6 @@ class Nfs(Place):
     def __exit__(self, *error: object) -> None:
         with self.stack:
             self.clean()
-
-    @property
-    def behind(self) -> Place:
-        """Where the server has the files."""
-        return self.within
 
     def check(self) -> None:
         """Is the server still there?"""
@@ -93,19 +88,19 @@ class Nfs(Place):
 
     def files(self) -> list[str]:
         """All files, as the server has them."""
-        return self.within.files()
+        return self.behind.files()
 
     def sync(self) -> None:
         """The server's: the client keeps nothing."""
-        self.within.sync()
+        self.behind.sync()
 
     def begin_cold(self) -> None:
         """Neither end has anything of the files."""
         self.check()
-        self.within.begin_cold()
+        self.behind.begin_cold()
         forget(super().files())
 
     def clean(self) -> None:
         """Through the client, which would look for them otherwise; without a server nobody does."""
-        for path in super().files() if nfs.runs() else self.within.files():
+        for path in super().files() if nfs.runs() else self.behind.files():
             os.unlink(path)

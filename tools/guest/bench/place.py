@@ -39,6 +39,8 @@ class Place:
     def __init__(self, device: str, file_system: str) -> None:
         self.device, self.file_system, self.directory = device, file_system, "/mnt/bench"
         self.bare = file_system == BARE
+        self.behind: Place = self
+        """where the files are that are seen here"""
         self.bdi = disk_of(os.stat(device).st_rdev)
 
     def __enter__(self) -> Self:
@@ -66,11 +68,6 @@ class Place:
         """What a job file takes from outside, besides its mode."""
         large = self.device if self.bare else os.path.join(self.directory, LARGE)
         return {"BENCH_DIRECTORY": self.directory, "BENCH_FILE": large, "BENCH_CLOCK": self.clock}
-
-    @property
-    def behind(self) -> Place:
-        """Where the files are that are seen here."""
-        return self
 
     def watched(self) -> contextlib.AbstractContextManager[None]:
         """While a load runs: what it waits for may go away, after which it is let go and refused."""
@@ -131,7 +128,7 @@ class Folder(Machine):
     """A folder that was made for this; whoever made it removes it."""
 
     def __init__(self, directory: str) -> None:
-        self.device, self.directory, self.bare = "", directory, False
+        self.device, self.directory, self.bare, self.behind = "", directory, False, self
         self.bdi = disk_of(os.stat(directory).st_dev)
 
     def __enter__(self) -> Self:

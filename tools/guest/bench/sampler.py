@@ -51,7 +51,8 @@ class Sampler(threading.Thread):
         counted = counter(os.pread(self.counter, 1 << 16, 0), self.bdi) if self.counter is not None else 0
         device = transferred(os.pread(self.device, 1 << 12, 0) if self.device is not None else b"")
         dirty, writeback, cached = (vmstat(memory, name) for name in (b"nr_dirty", b"nr_writeback", b"nr_file_pages"))
-        blocked = sum(is_blocked(os.pread(stat, 1 << 10, 0)) for stat in self.server)
+        # In state D a thread sleeps, and no signal would wake it.
+        blocked = sum(os.pread(stat, 1 << 10, 0).rpartition(b") ")[2][:1] == b"D" for stat in self.server)
         if not self.rows:
             self.began, self.first = now, device
         moved = (device[name] - self.first[name] for name in ("read", "written"))
@@ -84,8 +85,3 @@ class Sampler(threading.Thread):
         if self.error:
             raise Refused(f"the sampler failed: {self.error}")
         return self.rows
-
-
-def is_blocked(stat: bytes) -> bool:
-    """Does the process sleep, and no signal would wake it?"""
-    return stat.rpartition(b") ")[2][:1] == b"D"

@@ -67,14 +67,14 @@ class Machine:
 
     def mem(self, boot: Boot) -> str:
         """The memory of the guest: what its loads get, and what its drive needs."""
-        size = amount(SIZE_IN_MEMORY) if boot.drive.in_memory else 0
-        return f"{(amount(boot.mem) + size + size // KEEPING) >> 20}M"
+        size = amount(SIZE_IN_MEMORY) if boot.rig.drive.in_memory else 0
+        return f"{(amount(boot.rig.mem) + size + size // KEEPING) >> 20}M"
 
     def plan(self, boot: Boot) -> dict[str, Any]:
         """What the guest is to do."""
-        plan = {"steps": [load.plan() for load in boot.loads], "interval": self.interval, "file_system": boot.place}
-        if boot.drive.in_memory:
-            plan["drive"] = {"megabytes": amount(SIZE_IN_MEMORY) >> 20, "nanoseconds": boot.drive.latency_ns}
+        plan = {"steps": [load.plan() for load in boot.loads], "interval": self.interval, "file_system": boot.rig.place}
+        if boot.rig.drive.in_memory:
+            plan["drive"] = {"megabytes": amount(SIZE_IN_MEMORY) >> 20, "nanoseconds": boot.rig.drive.latency_ns}
         return plan
 
     def command(self, plan: Mapping[str, Any]) -> list[str]:
@@ -83,7 +83,7 @@ class Machine:
 
     def options(self, boot: Boot) -> emulated.VmOptions:
         """One boot of it."""
-        drive = boot.drive
+        drive = boot.rig.drive
         nvme = None if drive.in_memory else emulated.NvmeOptions(size=SIZE, bps=drive.bps, iops=drive.iops)
         return emulated.VmOptions(
             core=boot.variant, smp=self.cpus, mem=self.mem(boot), nvme=nvme, share=DRIVER, flush_us=FLUSH_US
@@ -141,24 +141,14 @@ class Boot:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def place(self) -> str:
-        """Where all of its loads run."""
-        return self.loads[0].place
-
-    @property
-    def drive(self) -> Drive:
-        """The drive of all of its loads."""
-        return self.loads[0].drive
-
-    @property
-    def mem(self) -> str:
-        """The memory that all of its loads have."""
-        return self.loads[0].mem
+    def rig(self) -> Load:
+        """One of its loads: all have the same place, drive and memory."""
+        return self.loads[0]
 
     @property
     def name(self) -> str:
         """As its raw file is called."""
-        return f"{self.pair}-{self.place}-{self.drive.name}-{self.mem}-{self.variant}"
+        return f"{self.pair}-{self.rig.place}-{self.rig.drive.name}-{self.rig.mem}-{self.variant}"
 
     @property
     def guest(self) -> dict[str, Any]:
@@ -168,7 +158,7 @@ class Boot:
 
     def known(self) -> dict[str, Any]:
         """What a report tells of it."""
-        return {"pair": self.pair, "variant": self.variant, "place": self.place, **self.facts}
+        return {"pair": self.pair, "variant": self.variant, "place": self.rig.place, **self.facts}
 
 
 class Stream:

@@ -143,21 +143,20 @@ class Load:
         return f"{self.scenario.name}/{self.place}/{self.mode}"
 
 
-def select(place: str, modes: Sequence[str], names: Sequence[str], factor: int = 1) -> list[Load]:
+def select(place: str, factor: int = 1) -> list[Load]:
     """The loads of one place, mode by mode, with scenarios in the catalogue's order."""
-    entries = [entry for entry in CATALOGUE if entry.name in names and place in entry.places]
-    scenarios = {entry.name: jobs.read(jobs.find(entry.name), factor) for entry in entries}
+    entries = [(entry, jobs.read(jobs.find(entry.name), factor)) for entry in CATALOGUE if place in entry.places]
     return [
-        Load(scenarios[entry.name], mode, place, entry.drive, entry.mem, entry)
-        for mode in modes
-        for entry in entries
+        Load(scenario, mode, place, entry.drive, entry.mem, entry)
+        for mode in ALL_MODES
+        for entry, scenario in entries
         if mode in entry.modes
     ]
 
 
 def matrix(only: Sequence[str] = ()) -> list[Load]:
     """All loads whose name, scenario/place/mode, one of the patterns matches; no pattern means all."""
-    return matching([load for place in PLACES for load in select(place, ALL_MODES, NAMES)], only)
+    return matching([load for place in PLACES for load in select(place)], only)
 
 
 def matching(loads: Sequence[Load], only: Sequence[str]) -> list[Load]:

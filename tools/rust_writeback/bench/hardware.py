@@ -110,7 +110,7 @@ def loads_of(where: Target, only: Sequence[str], factor: int) -> tuple[list[cata
     """The loads that this machine can run; and, in a line each, what is left out because something is not there."""
     # A file system that the catalogue does not know runs the loads that all of them do.
     place = where.place if where.place in catalogue.PLACES else "ext4"
-    loads = catalogue.select(place, catalogue.ALL_MODES, catalogue.NAMES, factor)
+    loads = catalogue.select(place, factor)
     drive, mem = Drive("target"), f"{os.sysconf('SC_PHYS_PAGES') * results.PAGE / 2**30:.1f}GiB"
     chosen = catalogue.matching([replace(load, place=where.place, drive=drive, mem=mem) for load in loads], only)
     left_out = ["CPU of workers: the build root has process numbers of its own, in which no kernel thread is seen"]

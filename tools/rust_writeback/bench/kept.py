@@ -107,14 +107,10 @@ def _obtained(setup: Document) -> str:
 def _ratios(found: Document, load: str) -> dict[str, dict[str, list[float]]]:
     """For each core: the ratios of DONTCACHE and of O_DIRECT to buffered, and DONTCACHE's of the slowest thousandth."""
     ratios: dict[str, dict[str, list[float]]] = {core: {} for core in CORES}
-    for key, mode, metric, name in (
-        ("beside", DONTCACHE, summary.MAIN, DONTCACHE),
-        ("direct", SCALE, summary.MAIN, SCALE),
-        ("beside", DONTCACHE, TAIL, TAIL),
-    ):
-        for group in found[key]:
+    for group in (group for group in found["beside"] + found["direct"] if f"{group['scenario']}/{group['place']}" == load):
+        for metric, mode, name in ((summary.MAIN, DONTCACHE, DONTCACHE), (summary.MAIN, SCALE, SCALE), (TAIL, DONTCACHE, TAIL)):
             ratio = group["figures"].get(metric, {}).get("ratios", {}).get(mode)
-            if f"{group['scenario']}/{group['place']}" == load and ratio and ratio["pairs"] >= PAIRS:
+            if ratio and ratio["pairs"] >= PAIRS:
                 ratios[group["mode"]][name] = [ratio["estimate"], ratio["low"], ratio["high"]]
     return ratios
 
@@ -251,12 +247,6 @@ def readme_part(document: Document) -> str:
     return f"{textwrap.fill(said, 120)}\n\n{markdown(header, rows, 2)}\n"
 
 
-def with_parts(readme: str, load: Document, price: Document) -> str:
-    """The README with its two tables."""
-    readme = price_page.between(readme, price_page.BEGIN, price_page.END, price_page.readme_part(price))
-    return price_page.between(readme, BEGIN, END, readme_part(load))
-
-
 def _drawn(document: Document) -> dict[str, list[list[float] | None]]:
     """What the picture shows."""
     ratios = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE))
@@ -270,15 +260,22 @@ def mark(document: Document) -> str:
     return f"<!-- {hashlib.sha256(json.dumps(_drawn(document)).encode()).hexdigest()[:12]} -->\n"
 
 
+PICTURE = f"{RESULTS}/beside.svg"
+
+
 def rendered(project: Path = paths.PROJECT) -> dict[str, str]:
-    """The pages and the README, as they follow from the committed figures."""
+    """The pages, the README and the picture, as they follow from the committed figures."""
     documents = {name: read(name, project) for name in PAGES}
     pages = {f"{RESULTS}/{name}.md": render(documents[name]) for name, render in PAGES.items()}
     readme = (project / "README.md").read_text()
-    return {**pages, "README.md": with_parts(readme, documents["load"], documents["price"])}
+    readme = price_page.between(readme, price_page.BEGIN, price_page.END, price_page.readme_part(documents["price"]))
+    readme = price_page.between(readme, BEGIN, END, readme_part(documents["load"]))
+    drawn, picture = mark(documents["load"]), (project / PICTURE).read_text()
+    if not picture.startswith(drawn):
+        picture = drawn + plots.draw_beside(_drawn(documents["load"]))
+    return {**pages, "README.md": readme, PICTURE: picture}
 
 
-PICTURE = f"{RESULTS}/beside.svg"
 COUNTED = ("price", "micro")
 """What has to be of the code that is there: counted, and so the same whenever it is measured. Pages of times say which
 revision they are of: they take an hour or more, and differ more from run to run than from one revision to the next."""
@@ -294,8 +291,6 @@ def stale(project: Path = paths.PROJECT) -> list[str]:
         if (said := read(name, project)["setup"]["code"]) != now
     ]
     differ = [name for name, text in rendered(project).items() if (project / name).read_text() != text]
-    if not (project / PICTURE).read_text().startswith(mark(read("load", project))):
-        differ.append(PICTURE)
     return wrong + [f"{name} differs from the figures in {RESULTS}; run: make results" for name in differ]
 
 
@@ -305,9 +300,6 @@ def publish(documents: dict[str, Document], project: Path = paths.PROJECT) -> No
         write_whole(project / RESULTS / f"{name}.json", json.dumps(document, indent=1) + "\n")
     for name, text in rendered(project).items():
         write_whole(project / name, text)
-    load = read("load", project)
-    if not (project / PICTURE).read_text().startswith(mark(load)):
-        write_whole(project / PICTURE, mark(load) + plots.draw_beside(_drawn(load)))
 
 
 def main(arguments: list[str]) -> int:

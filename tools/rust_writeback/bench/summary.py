@@ -202,16 +202,16 @@ def _verdicts(compared: Sequence[tuple[Group, Metric, stats.Ratio]], name: str, 
     """Of a family of comparisons, which is corrected for their number."""
     if not compared:
         return [f"{name}: one pair of {of} shows no difference and no equality: take more pairs."]
-    ratios = [ratio for _, _, ratio in compared]
-    out: list[str] = []
-    only: list[str] = []
-    for (group, metric, ratio), outstanding in zip(compared, stats.outstanding(ratios), strict=True):
-        if outstanding or ratio.shown:
+    found = list(zip(compared, stats.outstanding([ratio for _, _, ratio in compared]), strict=True))
+    only = sum(ratio.shown and not outstanding for (_, _, ratio), outstanding in found)
+    out = []
+    for (group, metric, ratio), outstanding in found:
+        if outstanding:
             mode = f", {title(group.mode)}" if group.mode != KERNEL else ""
-            (out if outstanding else only).append(f"{group.scenario}{mode}, {group.place}, {metric.title}: {ratio}")
-    lines = [
-        f"{name} over {max(ratio.pairs for ratio in ratios)} pairs of {of}: {len(out)} of {len(compared)}"
-        f" comparisons stand out (Holm's method, 5 %), {len(only)} more have a 95 % interval that leaves out equality,"
+            out.append(f"stands out: {group.scenario}{mode}, {group.place}, {metric.title}: {ratio}")
+    first = (
+        f"{name} over {max(ratio.pairs for _, _, ratio in compared)} pairs of {of}: {len(out)} of {len(compared)}"
+        f" comparisons stand out (Holm's method, 5 %), {only} more have a 95 % interval that leaves out equality,"
         f" of which chance alone makes about {len(compared) * (1 - stats.CONFIDENCE):.0f}."
-    ]
-    return lines + [f"stands out: {sentence}" for sentence in out] + [f"uncorrected: {sentence}" for sentence in only]
+    )
+    return [first, *out]
