@@ -39,7 +39,8 @@ def judge(changed: dict[str, float]) -> None:
         core, row = ("c", name[2:]) if name.startswith("c ") else ("rust", name)
         assert row in equal
         both[core][row] = value
-    micro.judge({core: micro.Measured(one, one, one, one["look"], one) for core, one in both.items()}, micro.DEARER[X86])
+    measured = {core: micro.Measured(one, one, one, one["look"], one) for core, one in both.items()}
+    micro.judge(micro.document(measured), micro.DEARER[X86])
 
 
 def test_all_is_read() -> None:

@@ -20,12 +20,9 @@ from ..progress import Bar
 from ..vm import emulated
 from ..vm.options import amount
 from . import results
-from .catalogue import Load, NFS
+from .catalogue import Load
 from .contenders import CORES
 from .drives import Drive
-
-GRACE_SECONDS = 10.0
-"""For how long an NFS server waits for clients of before."""
 
 FLUSH_US = 1000
 """What a flush of an emulated drive takes. Its cache is volatile, as that of a guest's own drive is."""
@@ -51,8 +48,7 @@ class Machine:
     report: ClassVar[str] = "bench"
     """the folder below build/ for its reports"""
     boot_seconds: ClassVar[float] = 12.0
-    step_seconds: ClassVar[float] = 1.5
-    """what a boot, and a step beside its load, takes"""
+    """what a boot takes beside its loads"""
     rate: ClassVar[float] = 90e6
     """the bytes a second of a load, about"""
 
@@ -126,8 +122,7 @@ class Machine:
 
     def seconds(self, loads: Sequence[Load]) -> float:
         """How long the boots of one variant may take."""
-        boots = sum(self.boot_seconds + GRACE_SECONDS * (part[0].place == NFS) for part in self.share_out(loads))
-        return boots + sum(self.step_seconds + load.seconds(self.rate) for load in loads)
+        return self.boot_seconds * len(self.share_out(loads)) + sum(load.seconds(self.rate) for load in loads)
 
 
 @dataclass

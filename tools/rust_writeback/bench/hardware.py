@@ -45,7 +45,6 @@ class Hardware(boots.Machine):
     caveat: ClassVar[str] = "A boot is a round of all loads here, and dirty memory is that of the whole machine."
     pairs_of: ClassVar[str] = "rounds"
     boot_seconds: ClassVar[float] = 0.0
-    step_seconds: ClassVar[float] = 1.0
     rate: ClassVar[float] = 500e6
     where: Target
     factor: int

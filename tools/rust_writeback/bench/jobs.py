@@ -276,13 +276,12 @@ def _our_section(job: configparser.SectionProxy) -> Section:
 def _program(name: str, parts: Sequence[configparser.SectionProxy]) -> tuple[str, ...]:
     """The words for load.c; see its top."""
     first, last = parts[0], parts[-1]
-    words: list[Any] = ["load", name, "${BENCH_DIRECTORY}"]
     if name == "tree":
-        words += [first["files"], amount(first["smallest"]), amount(first["largest"]), amount(first["bs"])]
+        words = [first["files"], *(amount(first[size]) for size in ("smallest", "largest", "bs"))]
     else:
-        words += [first["numjobs"], first["files"], amount(first["file_size"]), amount(first["bs"])]
+        words = [first["numjobs"], first["files"], amount(first["file_size"]), amount(first["bs"])]
         words += [last["numjobs"], amount(last["bs"])]
-    return tuple(map(str, words))
+    return ("load", name, "${BENCH_DIRECTORY}", *map(str, words))
 
 
 def version() -> str:

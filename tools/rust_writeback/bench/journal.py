@@ -18,14 +18,9 @@ from .catalogue import Load
 
 
 def fingerprint(machine: boots.Machine, loads: Sequence[Load], pairs: int) -> str:
-    """What two boots must have in common to be of one benchmark."""
-    return steps.digest(repr((machine, pairs)), *map(repr, loads), machine.image, *driver())
-
-
-def driver() -> list[Path]:
-    """The programs that run beside the load, or are it."""
-    programs = (path for name in ("bench", "lib") for path in sorted((boots.DRIVER / name).glob("*.py")))
-    return [*programs, boots.DRIVER / "load.c"]
+    """What two boots must have in common to be of one benchmark, with the programs that run beside the load, or are it."""
+    programs = [path for name in ("bench", "lib") for path in sorted((boots.DRIVER / name).glob("*.py"))]
+    return steps.digest(repr((machine, pairs)), *map(repr, loads), machine.image, *programs, boots.DRIVER / "load.c")
 
 
 class Journal:

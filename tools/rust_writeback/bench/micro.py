@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .. import arch, paths
 from ..arch import ARM64, X86
@@ -140,9 +141,17 @@ def parse(output: bytes, core: str) -> Measured:
     return Measured(figures, overwrite.parse(overwrites, core), rounds, look, files)
 
 
-def ratios(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Rust/C of every operation."""
-    return {name: figures["rust"][name] / figures["c"][name] for name in FIGURES}
+def document(measured: Mapping[str, Measured]) -> dict[str, Any]:
+    """The figures of both cores, as they are written, shown and judged."""
+    c, rust = measured["c"], measured["rust"]
+    return {
+        "figures": {core: one.operations for core, one in measured.items()},
+        "ratios": {name: rust.operations[name] / c.operations[name] for name in FIGURES},
+        "overwrite": overwrite.document({core: one.overwrites for core, one in measured.items()}),
+        "rounds": {core: one.rounds for core, one in measured.items()},
+        "look": rust.look,
+        "files": rust.files,
+    }
 
 
 def measure(core: str, variant: Variant = MEASURED) -> tuple[Measured, emulated.VmResult]:
@@ -164,20 +173,19 @@ def measure(core: str, variant: Variant = MEASURED) -> tuple[Measured, emulated.
     return parse(result.stdout, core), result
 
 
-def judge(measured: Mapping[str, Measured], dearer: dict[str, float]) -> None:
+def judge(found: Mapping[str, Any], dearer: dict[str, float]) -> None:
     """Raise if Rust costs more than C, holds a lock for long, or cares where a write lands or who else is dirty."""
-    rust, limits = measured["rust"], overwrite.LIMITS | dearer
-    found = ratios({core: one.operations for core, one in measured.items()})
-    found |= overwrite.ratios({core: one.overwrites for core, one in measured.items()})
-    judged = [(f"Rust/C of {name}", ratio, limits.get(name, LIMIT)) for name, ratio in found.items()]
+    limits, overwrites = overwrite.LIMITS | dearer, found["overwrite"]
+    ratios = found["ratios"] | overwrites["ratios"]
+    judged = [(f"Rust/C of {name}", ratio, limits.get(name, LIMIT)) for name, ratio in ratios.items()]
     for name in overwrite.SERIES:
-        ratio, place = overwrite.worst(rust.overwrites, name)
+        ratio, place = overwrite.worst(overwrites["figures"]["rust"], name)
         judged.append((f"{name} {place}/start of the folio", ratio, overwrite.FLAT[name[:4]]))
-    few, many = (rust.rounds[dirty] for dirty in ROUNDS)
+    few, many = (found["rounds"]["rust"][dirty] for dirty in ROUNDS)
     judged.append((f"a round for one page beside {ROUNDS[1]}/{ROUNDS[0]} dirty inodes", many / few, ROUND_LIMIT))
-    some, more = (rust.files[count] for count in FILES)
+    some, more = (found["files"][count] for count in FILES)
     judged.append((f"a round for {FILES[1]}/{FILES[0]} files", more / some, FILES_LIMIT))
-    judged.append(("instructions of a look at the flusher's lists", rust.look, LOOK_LIMIT))
+    judged.append(("instructions of a look at the flusher's lists", found["look"], LOOK_LIMIT))
     if above := [f"{what}: {value:.3f} (at most {limit:.3f})" for what, value, limit in judged if value > limit]:
         raise Failure(f"Rust costs more instructions than the limits allow: {', '.join(above)}")
 
@@ -196,18 +204,9 @@ def main(arguments: list[str]) -> int:
     for core in CORES:
         print(f"{core} core under icount ...", file=sys.stderr, flush=True)
         measured[core], result = measure(core, variant)
-    figures = {core: measured[core].operations for core in CORES}
     command = f"make micro ARCH={options.arch}" if options.arch else "make micro"
-    document = {
-        "setup": boots.setup(command, result),
-        "figures": figures,
-        "ratios": ratios(figures),
-        "overwrite": overwrite.document({core: measured[core].overwrites for core in CORES}),
-        "rounds": {core: measured[core].rounds for core in CORES},
-        "look": measured["rust"].look,
-        "files": measured["rust"].files,
-    }
-    write_whole(paths.BUILD / "report" / f"micro{variant.suffix}.json", json.dumps(document, indent=1) + "\n")
-    show(kept.micro_page(document))
-    judge(measured, DEARER[variant.arch])
+    found = {"setup": boots.setup(command, result), **document(measured)}
+    write_whole(paths.BUILD / "report" / f"micro{variant.suffix}.json", json.dumps(found, indent=1) + "\n")
+    show(kept.micro_page(found))
+    judge(found, DEARER[variant.arch])
     return 0

@@ -23,7 +23,6 @@ class Native(boots.Machine):
     caveat: ClassVar[str] = "User-mode Linux on the host's CPU: system calls cost more there than on hardware, memory the same."
     report: ClassVar[str] = "native"
     boot_seconds: ClassVar[float] = 3.0
-    step_seconds: ClassVar[float] = 0.4
     rate: ClassVar[float] = 200e6
     cpus: int = 1
     interval: float = 0.02

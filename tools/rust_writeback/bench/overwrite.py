@@ -71,11 +71,6 @@ def parse(outputs: Mapping[str, Sequence[str]], core: str) -> dict[str, float]:
     return figures
 
 
-def ratios(figures: Mapping[str, Figures]) -> dict[str, float]:
-    """Rust/C of every row."""
-    return {row: figures["rust"][row] / figures["c"][row] for row in ROWS}
-
-
 def worst(figures: Figures, name: str) -> tuple[float, str]:
     """The highest cost of a series, times that at the start of the folio, and where it is."""
     start = figures[f"{name} {SERIES[name][0]}"]
@@ -84,5 +79,6 @@ def worst(figures: Figures, name: str) -> tuple[float, str]:
 
 def document(figures: Mapping[str, Figures]) -> dict[str, Any]:
     """All of it, for micro.json."""
+    ratios = {row: figures["rust"][row] / figures["c"][row] for row in ROWS}
     highest = {core: {name: worst(figures[core], name)[0] for name in SERIES} for core in CORES}
-    return {"figures": figures, "ratios": ratios(figures), "worst_over_start": highest}
+    return {"figures": figures, "ratios": ratios, "worst_over_start": highest}

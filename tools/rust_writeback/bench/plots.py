@@ -2,8 +2,6 @@
 """The plots of the report, as SVG that needs no other file."""
 
 import io
-import re
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -38,9 +36,6 @@ STYLES = {"buffered": "--", "dontcache": "-", KERNEL: "-"}
 COLUMNS = 4
 """How many plots stand side by side."""
 
-TITLE_WIDTH = 32
-"""Letters of a plot's title that do not run into its neighbour's."""
-
 STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -64,7 +59,7 @@ Interval = Sequence[float]
 """A ratio's estimate, and the ends of its interval."""
 
 
-def draw(measurements: Sequence[Measurement], beside: Sequence[Group], titles: Mapping[str, str]) -> dict[str, str]:
+def draw(measurements: Sequence[Measurement], beside: Sequence[Group]) -> dict[str, str]:
     """The plots for which there is anything: name -> an <svg> element. Latency and dirty memory are not those of O_DIRECT."""
     found = {}
     if loads := _ratios(beside):
@@ -76,10 +71,9 @@ def draw(measurements: Sequence[Measurement], beside: Sequence[Group], titles: M
             panels.setdefault((m.scenario, m.place), []).append(m)
     if panels:
         several = len({place for _, place in panels}) > 1
-        texts = [titles.get(scenario, scenario) + (f", {place}" if several else "") for scenario, place in panels]
-        of_sections = list(zip(texts, panels.values(), strict=True))
+        of_sections = [(f"{scenario}, {place}" if several else scenario, part) for (scenario, place), part in panels.items()]
         # What was sampled is the same for all sections of a step.
-        of_steps = [(re.sub(": [^,]*", "", text), part) for text, part in of_sections if part[0].first]
+        of_steps = [panel for panel in of_sections if panel[1][0].first]
         found["latency"] = _in_panels("latency", of_sections, _latency, 3.2, ("percentile", "latency, ms"))
         if any(m.device for m in measurements):
             found["throughput"] = _in_panels("throughput", of_steps, _over_time(_moved), 2.5, ("seconds", "device, MB/s"))
@@ -152,7 +146,7 @@ def _in_panels(
             axes.set_axis_off()
         for axes, (text, part) in zip(grid.flat, panels, strict=False):
             fill(axes, part)
-            axes.set_title(textwrap.fill(text, TITLE_WIDTH))
+            axes.set_title(text)
             axes.set_xlabel(labels[0])
         for axes in grid[:, 0]:
             axes.set_ylabel(labels[1])

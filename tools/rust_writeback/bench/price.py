@@ -251,16 +251,21 @@ def regions(text: str) -> list[Functions]:
     return found
 
 
-def accept(core: str, cells: Sequence[Cell], said: Sequence[str], counted: Sequence[Functions]) -> dict[str, Measured]:
-    """The results of a boot, if the guest and the plugin prove what they measured."""
-    guest, *results = [json.loads(line) for line in said]
+def whole(core: str, planned: Sequence[dict[str, str]], said: Sequence[str], counted: int) -> list[dict[str, Any]]:
+    """What the guest said, if its core ran all loads of the plan, and the plugin counted as many."""
+    guest, *ran = found = [json.loads(line) for line in said] or [{"core": "unknown"}]
     if guest["core"] != core:
         raise Failure(f"the active core was {guest['core']}, not {core}; nothing is reported")
-    if [result["name"] for result in results] != [cell.name for cell in cells] or len(counted) != len(cells):
-        raise Failure(
-            f"of {len(cells)} cells the guest ran {len(results)} and the plugin counted {len(counted)};"
-            " nothing is reported"
-        )
+    if len(ran) != len(planned) or any(one | plan != one for one, plan in zip(ran, planned, strict=True)):
+        raise Failure(f"of {len(planned)} loads the guest ran {len(ran)}; nothing is reported")
+    if counted != len(planned):
+        raise Failure(f"of {len(planned)} loads the plugin counted {counted}; nothing is reported")
+    return found
+
+
+def accept(core: str, cells: Sequence[Cell], said: Sequence[str], counted: Sequence[Functions]) -> dict[str, Measured]:
+    """The results of a boot, if the guest and the plugin prove what they measured."""
+    guest, *results = whole(core, [{"name": cell.name} for cell in cells], said, len(counted))
     found = {}
     for cell, result, functions in zip(cells, results, counted, strict=True):
         if not functions:
@@ -358,15 +363,6 @@ def judge(found: Results) -> list[str]:
     return wrong
 
 
-def document(found: Results, setup: Mapping[str, Any]) -> dict[str, Any]:
-    """What is committed: instructions per MiB of each cell, without the functions."""
-    cells = {
-        name: {core: {"instructions": found[core][name].total, "stays": found[core][name].stays} for core in CORES}
-        for name in found["rust"]
-    }
-    return {"format": 1, "unit": "kernel instructions per MiB", "setup": setup, "cells": cells}
-
-
 def difference(one: str, other: str) -> None:
     """Print the functions that differ most between two cells of the last run."""
     try:
@@ -395,11 +391,17 @@ def demangled(names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, found, strict=True))
 
 
-def keep(found: Results, whole: dict[str, Any]) -> None:
-    """Keep every function for difference(), and write the page and the README's table."""
+def keep(found: Results, setup: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep every function for difference(), and commit the sums: the figures, the page, the README's table."""
     functions = {core: {name: measured.per_mib() for name, measured in found[core].items()} for core in CORES}
-    steps.write_whole(RESULT, json.dumps({"code": whole["setup"]["code"], **functions}) + "\n")
+    steps.write_whole(RESULT, json.dumps({"code": setup["code"], **functions}) + "\n")
+    cells = {
+        name: {core: {"instructions": found[core][name].total, "stays": found[core][name].stays} for core in CORES}
+        for name in found["rust"]
+    }
+    whole = {"format": 1, "unit": "kernel instructions per MiB", "setup": setup, "cells": cells}
     results.publish({"price": whole})
+    return whole
 
 
 def main(arguments: list[str]) -> int:
@@ -427,9 +429,7 @@ def main(arguments: list[str]) -> int:
         "guests_of_little_memory": len(LITTLE_MEMORY),
         "not_counted": NOT_COUNTED,
     }
-    whole = document(found, setup)
-    keep(found, whole)
-    show(price_page.page(whole))
+    show(price_page.page(keep(found, setup)))
     if wrong := judge(found):
         raise Failure(f"Rust costs more instructions than the limits allow: {', '.join(wrong)}")
     return 0

@@ -69,8 +69,7 @@ class Report:
 
 def write(folder: Path, report: Report) -> None:
     """Write all files, each of them whole or not at all; the page comes last."""
-    titles = {scenario["name"]: scenario["title"] for scenario in report.setup["scenarios"]}
-    drawn = plots.draw(report.measurements, report.beside, titles)
+    drawn = plots.draw(report.measurements, report.beside)
     document = {
         "format": FORMAT,
         "units": {"bandwidth": "10^6 bytes a second", "latency": "nanoseconds: requests", "pages": "4096 bytes"},

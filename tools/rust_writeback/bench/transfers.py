@@ -106,17 +106,10 @@ def skipped(system_map: str) -> list[str]:
 
 def accept(core: str, said: Sequence[str], counted: Sequence[Region]) -> Runs:
     """The runs of a boot without the first of each load, if the guest and the plugin prove what they measured."""
-    guest, *results = [json.loads(line) for line in said] or [{"core": "unknown"}]
-    if guest["core"] != core:
-        raise Failure(f"the active core was {guest['core']}, not {core}; nothing is reported")
-    loads = [(place, mode) for _ in range(REPETITIONS + 1) for place in PLACES for mode in MODES]
-    if [(result["place"], result["mode"]) for result in results] != loads:
-        raise Failure(f"of {len(loads)} loads the guest ran {len(results)}; nothing is reported")
-    if len(counted) != len(loads):
-        raise Failure(f"of {len(loads)} loads the plugin counted {len(counted)}; nothing is reported")
+    loads = [{"place": place, "mode": mode} for _ in range(REPETITIONS + 1) for place in PLACES for mode in MODES]
     found: Runs = {}
-    for (place, mode), result, region in zip(loads, results, counted, strict=True):
-        writes, pages = result["writes"], result["pages"]
+    for result, region in zip(price.whole(core, loads, said, len(counted))[1:], counted, strict=True):
+        place, mode, writes, pages = (result[key] for key in ("place", "mode", "writes", "pages"))
         if writes != WRITES:
             raise Failure(f"{place}, {mode}: the writers wrote {writes} times, not {WRITES}; nothing is reported")
         # The C core does not drop all that it should.
@@ -185,11 +178,6 @@ def describe(runs: Runs) -> dict[str, Any]:
     return found
 
 
-def figures_of(cpus: int) -> Path:
-    """Where the figures are kept."""
-    return paths.BUILD / "price" / f"transfers-{cpus}.json"
-
-
 def _interval(values: Sequence[float], digits: int, base: Sequence[float] | None = None) -> str:
     """The mean, or that of the differences to a base, with its interval."""
     mean, half, _ = stats.interval([b - a for a, b in zip(base, values, strict=True)] if base else values)
@@ -232,12 +220,6 @@ def page(documents: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def write() -> None:
-    """Render the page from what was measured last with each number of CPUs."""
-    found = [json.loads(figures_of(cpus).read_text()) for cpus in CPUS if figures_of(cpus).exists()]
-    write_whole(PAGE, page([document for document in found if document["format"] == FORMAT]))
-
-
 def main(cpus: int) -> int:
     """Count on both cores, print, write build/price/transfers-CPUS.json and the committed page."""
     if cpus not in CPUS:
@@ -262,7 +244,9 @@ def main(cpus: int) -> int:
     setup: dict[str, Any] = boots.setup(f"make price CPUS={cpus}", result)
     setup |= {"cpus": cpus, "size": SIZE, "bytes": BYTES, "repetitions": REPETITIONS, "hot": HOT, "skipped": SKIPPED}
     document = {"format": FORMAT, "unit": "transfers of cache lines per write", "setup": setup, "cores": cores}
-    write_whole(figures_of(cpus), json.dumps(document, indent=1) + "\n")
+    files = {count: paths.BUILD / "price" / f"transfers-{count}.json" for count in CPUS}
+    write_whole(files[cpus], json.dumps(document, indent=1) + "\n")
     show(page([document]))
-    write()
+    found = [json.loads(file.read_text()) for file in files.values() if file.exists()]
+    write_whole(PAGE, page([one for one in found if one["format"] == FORMAT]))
     return 0
