@@ -35,9 +35,9 @@ def run(program: Path, load: jobs.Scenario, folder: Path) -> tuple[str, list[job
     """What it prints where the guest's driver runs it, and what that says, which has to be what it was told to do."""
     for name, size in load.needs.items():
         (folder / name).write_bytes(bytes(size))
-    words = [word.replace("${BENCH_DIRECTORY}", str(folder)) for word in load.command("buffered")]
-    done = subprocess.run([program, *words[1:]], capture_output=True, text=True, timeout=60, check=False)
-    assert (words[0], done.returncode, done.stderr) == ("load", 0, "")
+    name, *words = (word.replace("${BENCH_DIRECTORY}", str(folder)) for word in (*load.program, "buffered"))
+    done = subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert (name, done.returncode, done.stderr) == ("load", 0, "")
     return done.stdout, jobs.parse(done.stdout, 0, 0, load, "buffered")
 
 

@@ -9,7 +9,7 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .durable import Durable
@@ -34,18 +34,21 @@ def execute(
     command: list[str],
     environment: dict[str, str],
     seconds: float,
-    started: Callable[[int], None] = lambda process: None,
+    durable: Durable | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a load; started is told its process."""
+    """Run a load, and what waits for its jobs and syncs."""
     whole = [word.replace("${BENCH_DIRECTORY}", environment["BENCH_DIRECTORY"]) for word in command]
     pipe = subprocess.PIPE
     with subprocess.Popen(whole, env=environment, stdout=pipe, stderr=pipe, text=True, cwd="/tmp") as process:
         try:
-            started(process.pid)
+            if durable:
+                durable.watch(process.pid)
             output, errors = process.communicate(timeout=seconds)
         except BaseException:
             process.kill()
             raise
+    if durable:
+        durable.end()
     return subprocess.CompletedProcess(whole, process.returncode, output, errors)
 
 
@@ -120,14 +123,10 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
             rounds.begin()
         sampler.start()
         durable = Durable(step["jobs"], place.sync)
-
-        # Our own program keeps the time itself.
-        watch: Callable[[int], None] = (lambda process: None) if step["command"] else durable.watch
         with place.watched():
             try:
-                done = execute(command, environment, seconds, watch)
-                if not step["command"]:
-                    durable.end()
+                # Our own program keeps the time itself.
+                done = execute(command, environment, seconds, None if step["command"] else durable)
             finally:
                 samples = sampler.stop()
                 flusher = rounds.end() if rounds else None

@@ -151,10 +151,6 @@ class Boot:
         line: dict[str, Any] = json.loads(self.output.partition(b"\n")[0] or b"{}")
         return line if line.get("kind") == "guest" else {}
 
-    def known(self) -> dict[str, Any]:
-        """What a report tells of it."""
-        return {"pair": self.pair, "variant": self.variant, "place": self.rig.place, **self.facts}
-
 
 class Stream:
     """Collects the guest's output and counts its lines as they come."""
@@ -178,7 +174,8 @@ def run(machine: Machine, boot: Boot, bar: Bar) -> None:
     stream, begin = Stream(bar), time.monotonic()
     facts = machine.boot(boot, stream)
     boot.output = bytes(stream.data)
-    boot.facts = {"seconds": round(time.monotonic() - begin, 1), **facts, **made()}
+    about = {"pair": boot.pair, "variant": boot.variant, "place": boot.rig.place}
+    boot.facts = {**about, "seconds": round(time.monotonic() - begin, 1), **facts, **made()}
 
 
 def judged(boot: Boot, stream: Stream, result: emulated.VmResult) -> dict[str, Any]:

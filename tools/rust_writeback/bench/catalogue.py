@@ -110,7 +110,7 @@ class Load:
             "mode": self.mode,
             "text": self.scenario.text,
             "environment": jobs.MODES[self.own_mode],
-            "command": self.scenario.command(self.mode),
+            "command": [*self.scenario.program, self.mode] if self.scenario.program else [],
             "jobs": self.scenario.jobs,
             "needs": self.scenario.needs,
             "keep": self.keep,
@@ -122,10 +122,6 @@ class Load:
     def moved(self) -> int:
         """The bytes that the jobs that know their end read or write."""
         return sum(section.bytes for section in self.scenario.sections)
-
-    def is_steady(self, written: int, threshold: float) -> bool:
-        """Has it written enough to report its second half as a steady state, if it is not called a burst?"""
-        return "burst" in self.scenario.name or not self.scenario.written or written >= STEADY * threshold
 
     def seconds(self, rate: float) -> float:
         """How long it may take, at so many bytes a second if its drive is no slower."""

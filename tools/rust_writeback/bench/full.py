@@ -154,8 +154,7 @@ def finish(bench: Bench, folder: Path, setup: dict[str, Any], begin: float) -> N
     groups = summary.summarize(shown, summary.FULL)
     setup |= {"variants": list(dict.fromkeys(m.variant for m in shown)), "seconds": round(time.monotonic() - begin)}
     setup |= bench.vm.about()
-    known = [boot.known() for boot in bench.done]
-    told = report.Report(setup, known, shown, groups, beside, bench.notes(), bench.vm)
+    told = report.Report(setup, [boot.facts for boot in bench.done], shown, groups, beside, bench.notes(), bench.vm)
     report.show(told)
     report.write(folder, told)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)

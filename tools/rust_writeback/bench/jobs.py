@@ -116,10 +116,6 @@ class Scenario:
     program: tuple[str, ...] = ()
     """the words for our own program before the mode, with ${BENCH_DIRECTORY} in them; without any, fio runs the file"""
 
-    def command(self, mode: str) -> list[str]:
-        """What is run instead of fio, where anything is."""
-        return [*self.program, mode] if self.program else []
-
     @property
     def jobs(self) -> int:
         """How many jobs there are in all."""

@@ -143,12 +143,8 @@ def _cells(places: Sequence[str], loads: Sequence[str], sizes: Sequence[str], me
     return [Cell(*each) for each in itertools.product(places, loads, sizes, (memory,), modes)]
 
 
-@dataclass(frozen=True)
-class Boot:
-    """A guest with so much memory, and what it runs."""
-
-    mem: str
-    cells: Sequence[Cell]
+Boot = tuple[str, list[Cell]]
+"""A guest with so much memory, and what it runs."""
 
 
 def whole_run() -> list[Boot]:
@@ -173,12 +169,12 @@ def whole_run() -> list[Boot]:
         *_cells(("device",), ("disk",), whole, LARGER, CACHING),
         *_cells(("device",), ("random",), small, LARGER, CACHING),
     ]
-    return [gate(), Boot(MEMORY, _in_turn(fits)), *(Boot(mem, _in_turn(larger)) for mem in LITTLE_MEMORY)]
+    return [gate(), (MEMORY, _in_turn(fits)), *((mem, _in_turn(larger)) for mem in LITTLE_MEMORY)]
 
 
 def gate() -> Boot:
     """The boot of make test, and the first one of a whole run."""
-    return Boot(MEMORY, _in_turn(_cells(FILE_SYSTEMS, ("new", "disk"), ("4k", "64k"), FITS, CACHING)))
+    return MEMORY, _in_turn(_cells(FILE_SYSTEMS, ("new", "disk"), ("4k", "64k"), FITS, CACHING))
 
 
 def _in_turn(cells: Sequence[Cell]) -> list[Cell]:
@@ -292,22 +288,23 @@ def check(core: str, result: emulated.VmResult) -> None:
 
 def run_core(core: str, boot: Boot) -> tuple[dict[str, Measured], emulated.VmResult]:
     """Boot one core, and run the cells."""
+    mem, cells = boot
     with tempfile.NamedTemporaryFile("r", dir=paths.BUILD, prefix="price-") as counts:
         options = emulated.VmOptions(
             core=core,
             smp=1,
-            mem=boot.mem,
+            mem=mem,
             icount=True,
             nvme=None,
             append="norandmaps",
             programs=(LOAD,),
             devices=("-plugin", f"{PLUGIN},symbols={MEASURED.out / 'System.map'},out={counts.name}"),
         )
-        plan = json.dumps([cell.plan() for cell in boot.cells])
+        plan = json.dumps([cell.plan() for cell in cells])
         command = ["env", "PYTHONHASHSEED=0", "python3", "-B", "-c", DRIVER.read_text(), plan]
         result = emulated.run(options, command, again=emulated.from_scratch)
         check(core, result)
-        return accept(core, boot.cells, result.stdout.decode().splitlines(), regions(Path(counts.name).read_text())), result
+        return accept(core, cells, result.stdout.decode().splitlines(), regions(Path(counts.name).read_text())), result
 
 
 def _on_one_cpu(cpus: Iterator[int]) -> None:

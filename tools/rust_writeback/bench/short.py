@@ -6,14 +6,11 @@ from ..errors import Parser
 from ..vm import machine
 from . import boots, catalogue, full
 
-PAIRS = 3
-"""Boots of each core."""
-
 
 def main(arguments: list[str]) -> int:
     """Compare, print, write the report."""
     machine.polite()
     Parser(prog="run", description=__doc__).parse_args(arguments)
-    bench = full.Bench(boots.Machine(), catalogue.matrix(catalogue.SHORT), PAIRS)
+    bench = full.Bench(boots.Machine(), catalogue.matrix(catalogue.SHORT), pairs=3)
     full.announce(bench)
     return full.carry_out(bench, paths.BUILD / "report", "make run")
