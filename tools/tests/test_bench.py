@@ -64,7 +64,7 @@ def test_what_was_interrupted_goes_on_with_its_revisions_and_what_was_finished_s
     assert guests.cores() == ["c", "rust", "rust", "c"]
     document = guests.document()
     assert [(boot["pair"], boot["revision"]) for boot in document["boots"]] == [*[(1, "aaaa")] * 2, (2, "aaaa"), (2, "bbbb")]
-    assert document["setup"]["revisions"] == ["aaaa", "bbbb"]
+    assert (document["setup"]["revisions"], document["setup"]["code"]) == (["aaaa", "bbbb"], "x")
     said = "mixed: these boots are of 2 revisions, aaaa, bbbb, from 2026-01-01 on."
     assert document["verdicts"][0] == capsys.readouterr().out.splitlines()[0].rstrip() == said
     assert guests.bench(*arguments) == 0 and len(guests.booted) == 8

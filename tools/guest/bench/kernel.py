@@ -63,12 +63,6 @@ def vmstat(text: bytes, name: bytes) -> int:
     return int(text[start : text.index(b"\n", start)])
 
 
-def background_pages() -> int:
-    """The dirty pages from which on the flusher writes before they are old."""
-    with open("/proc/vmstat", "rb") as file:
-        return vmstat(file.read(), b"nr_dirty_background_threshold")
-
-
 def available() -> int:
     """The bytes that programs and clean pages of files can have, as the kernel estimates them."""
     return int(read("/proc/meminfo").partition("MemAvailable:")[2].split()[0]) << 10

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .durable import Durable
-from .kernel import Refused, available, background_pages, counter_now, read, say, write
+from .kernel import Refused, available, counter_now, read, say, vmstat, write
 from .pages import cached_pages
 from .place import Place
 from .rounds import Rounds
@@ -116,7 +116,8 @@ def run_step(step: dict[str, Any], place: Place, interval: float, rounds: Rounds
     place.begin_cold()
     place.use(step["mode"])
     with settings(step["sysctls"]), memory_in_use(int(step["touched"] * available())):
-        background, before = background_pages(), counter_now(bdi)
+        background = vmstat(read("/proc/vmstat").encode(), b"nr_dirty_background_threshold")
+        before = counter_now(bdi)
         usage = Usage.now(bdi)
         sampler = Sampler(bdi, interval, place.server())
         if rounds:

@@ -63,13 +63,13 @@ class Machine:
 
     def mem(self, boot: Boot) -> str:
         """The memory of the guest: what its loads get, and what its drive needs."""
-        size = amount(SIZE_IN_MEMORY) if boot.rig.drive.in_memory else 0
+        size = amount(SIZE_IN_MEMORY) if boot.rig.drive.latency_ns else 0
         return f"{(amount(boot.rig.mem) + size + size // KEEPING) >> 20}M"
 
     def plan(self, boot: Boot) -> dict[str, Any]:
         """What the guest is to do."""
         plan = {"steps": [load.plan() for load in boot.loads], "interval": self.interval, "file_system": boot.rig.place}
-        if boot.rig.drive.in_memory:
+        if boot.rig.drive.latency_ns:
             plan["drive"] = {"megabytes": amount(SIZE_IN_MEMORY) >> 20, "nanoseconds": boot.rig.drive.latency_ns}
         return plan
 
@@ -80,7 +80,7 @@ class Machine:
     def options(self, boot: Boot) -> emulated.VmOptions:
         """One boot of it."""
         drive = boot.rig.drive
-        nvme = None if drive.in_memory else emulated.NvmeOptions(size=SIZE, bps=drive.bps, iops=drive.iops)
+        nvme = None if drive.latency_ns else emulated.NvmeOptions(size=SIZE, bps=drive.bps, iops=drive.iops)
         return emulated.VmOptions(
             core=boot.variant, smp=self.cpus, mem=self.mem(boot), nvme=nvme, share=DRIVER, flush_us=FLUSH_US
         )

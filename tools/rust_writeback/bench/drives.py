@@ -17,17 +17,12 @@ class Drive:
     iops: str | None = None
     """requests a second"""
     latency_ns: int = 0
-    """what a request takes, however large; the drive is in the guest's memory then"""
-
-    @property
-    def in_memory(self) -> bool:
-        """Is it null_blk in the guest, and not the emulated NVMe?"""
-        return bool(self.latency_ns)
+    """what a request takes, however large; the drive is null_blk in the guest's memory then, not the emulated NVMe"""
 
     def __str__(self) -> str:
         limits = [f"{self.bps}B/s" if self.bps.isdigit() else f"{self.bps}iB/s"] if self.bps else []
         limits += [f"{self.iops} requests/s"] if self.iops else []
-        limits += [f"{self.latency_ns / 1000:.0f} us a request"] if self.in_memory else []
+        limits += [f"{self.latency_ns / 1000:.0f} us a request"] if self.latency_ns else []
         return f"{self.name} ({', '.join(limits)})" if limits else self.name
 
 

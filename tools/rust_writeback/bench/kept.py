@@ -305,10 +305,8 @@ def publish(documents: dict[str, Document], project: Path = paths.PROJECT) -> No
 def main(arguments: list[str]) -> int:
     """Take the figures that are asked for, and render all pages."""
     parser = Parser(prog="results", description=__doc__)
-    parser.add_argument("page", nargs="*", help=f"take the last measurement's figures for {', '.join(COLLECTED)}")
+    parser.add_argument("page", nargs="*", choices=COLLECTED, help="take the last measurement's figures for it")
     options = parser.parse_args(arguments)
-    if unknown := sorted(set(options.page) - set(COLLECTED)):
-        raise Failure(f"{', '.join(unknown)}: no such page; there are {', '.join(COLLECTED)}", 2)
     publish({name: COLLECTED[name]() for name in options.page})
     print(f"{RESULTS}/ and README.md are of the same figures")
     return 0
