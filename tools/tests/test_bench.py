@@ -44,7 +44,8 @@ def test_which_core_and_which_mode_is_first_alternates(guests: Guests) -> None:
     assert modes == [there, there, back, back, there, there, back, back]
     # The second load of each mode writes over the file of the first.
     for plan in guests.plans:
-        assert [(step["name"].split("/")[0], step["keep"]) for step in plan["steps"]] == [("sequential", True), ("random", False)] * 3
+        steps_of = [(step["name"].split("/")[0], step["keep"]) for step in plan["steps"]]
+        assert steps_of == [("sequential", True), ("random", False)] * 3
 
 
 def test_what_was_interrupted_goes_on_with_its_revisions_and_what_was_finished_starts_anew(

@@ -158,7 +158,7 @@ def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.Monkey
 
 
 def test_sizes_are_multiplied() -> None:
-    for name in catalogue.NAMES:
+    for name in {entry.name for entry in catalogue.CATALOGUE}:
         once, thrice = (jobs.read(jobs.find(name), factor) for factor in (1, 3))
         assert thrice.written == pytest.approx(3 * once.written, rel=0.01)
 

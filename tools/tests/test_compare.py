@@ -130,7 +130,7 @@ READ = steps("device-read/device/buffered", "device-read/device/dontcache", "ran
     [
         (lambda lines: lines[1].update(cached_at_end={}), "nothing that was read stayed cached"),
         (lambda lines: lines[2].update(cached_at_end={"all": 40000}), "what was read stayed cached"),
-        (lambda lines: lines[0].update(memory=208 << 20), "random-read/xfs/buffered, rust core: its files fit into the guest's memory; give it less with --mem"),
+        (lambda lines: lines[0].update(memory=208 << 20), "random-read/xfs/buffered, rust core: its files fit into the guest's memory"),
     ],
 )
 def test_reads_prove_their_mode_by_what_stays(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:

@@ -84,8 +84,6 @@ CATALOGUE = (
     Entry("readers-and-writer", places=(NFS,), mem=LITTLE),
 )
 
-NAMES = tuple(dict.fromkeys(entry.name for entry in CATALOGUE))
-
 SHORT = tuple(f"{name}/xfs" for name in ("small-4k", "append", "random-burst"))
 """What make run runs."""
 
