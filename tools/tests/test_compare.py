@@ -20,7 +20,7 @@ STEPS = steps(*(f"{name}/xfs/{mode}" for mode in ("buffered", "dontcache") for n
 
 
 UNMOVED = {"samples": [[0.0, *[0] * 7], [0.1, 900, *[0] * 6]], "dontcache_round": 0}
-LEFT_OVER = UNMOVED | {"samples": [[0.0, *[0] * 7], [0.1, 900, 0, 5, *[0] * 4]], "counter_before": 5, "counter_at_end": 5}
+LEFT_OVER = UNMOVED | {"samples": [[0.0, 0, 0, 5, *[0] * 4], [0.1, 900, 0, 5, *[0] * 4]], "counter_before": 5, "counter_at_end": 5}
 """The counter is what an earlier load has left."""
 
 THRESHOLD = 2 * (1 << 30) // 10 // results.PAGE

@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 def test_every_job_file_is_in_the_catalogue_and_the_other_way_round() -> None:
-    assert set(catalogue.NAMES) == {path.stem for path in jobs.FOLDER.iterdir()}
+    assert {entry.name for entry in catalogue.CATALOGUE} == {path.stem for path in jobs.FOLDER.iterdir()}
     runs = [(entry.name, place) for entry in catalogue.CATALOGUE for place in entry.places]
     assert len(set(runs)) == len(runs)
 
