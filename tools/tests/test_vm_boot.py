@@ -61,8 +61,11 @@ CRASH = "echo before; sleep 1; cd /sys/kernel/debug/provoke-crash; echo {} >DIRE
     ("kind", "command", "append"),
     [
         ("oops", CRASH.format("EXCEPTION"), ""),
+        ("oops", CRASH.format("BUG"), ""),
         ("panic", "echo before; sleep 1; echo c >/proc/sysrq-trigger", ""),
         ("hang", CRASH.format("SOFTLOCKUP"), "watchdog_thresh=3"),
+        ("hang", CRASH.format("HARDLOCKUP"), "watchdog_thresh=3 rcupdate.rcu_cpu_stall_timeout=5"),
+        ("hang", CRASH.format("HUNG_TASK"), "sysctl.kernel.hung_task_timeout_secs=3"),
         ("qemu", "echo before; sleep 1; echo o >/proc/sysrq-trigger; sleep 300", ""),
     ],
 )
@@ -75,6 +78,8 @@ def test_how_it_died(kind: str, command: str, append: str) -> None:
     assert caught.value.status == {"oops": 125, "panic": 126, "hang": 127, "qemu": 128}[kind]
     assert "\n" not in str(caught.value)
     assert output == b"before\n"
+    if "HARDLOCKUP" in command:
+        assert "expires_next" in caught.value.console.read_text()
 
 
 def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +123,14 @@ def test_interrupted(sent: int, status: int) -> None:
         time.sleep(0.05)
     assert qemus() <= running
     assert set(os.listdir(paths.BUILD)) == files
+
+
+def test_two_at_once() -> None:
+    """Guests share their root and nothing else."""
+    runs = [subprocess.Popen(tool("--", f"cat /proc/sys/kernel/random/uuid; exit {n}"), stdout=-1) for n in (3, 4)]
+    outputs = {run.communicate()[0] for run in runs}
+    assert [run.returncode for run in runs] == [3, 4]
+    assert len(outputs) == 2
 
 
 def test_counted_time_repeats_to_the_digit() -> None:
