@@ -3,7 +3,6 @@
 
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,7 +186,7 @@ def test_limits_of_dirty_memory_are_put_back(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("script", "words"),
-    [("exit 1", "1048576 bytes of memory are not to be had"), ("echo touched", "did not live to its end")],
+    [("exit 1", "1048576 bytes of memory are not to be had"), ("echo $$ >pid; echo touched", "did not live to its end")],
 )
 def test_a_task_that_uses_memory_lives_as_long_as_the_load(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, words: str
@@ -196,5 +195,6 @@ def test_a_task_that_uses_memory_lives_as_long_as_the_load(
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(Refused, match=words), load.memory_in_use(1 << 20):
-        time.sleep(0.3)
+        os.waitid(os.P_PID, int(Path("pid").read_text()), os.WEXITED | os.WNOWAIT)
