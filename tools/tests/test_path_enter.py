@@ -86,7 +86,9 @@ def test_ended_while_making_the_root(machine: Machine, number: signal.Signals) -
     process.wait(timeout=20)
     wait(lambda: not _running("sleep\x004242"))
     assert process.returncode != 0
-    # A half-made tree may be left, but not under the name of a whole one, and no lock.
+    (lock,) = machine.cache.glob("root-*.lock")
+    wait(lambda: not subprocess.run(["flock", "--nonblock", lock, "true"], check=False).returncode)
+    # A half-made tree may be left, but not under the name of a whole one.
     assert all(name.endswith(".part") for name in machine.roots())
     machine.mmdebstrap("exit 1")
     status, complaint = machine.run("true")
