@@ -29,7 +29,6 @@ WARNING = re.compile(
 DEATHS = (
     "Fatal exception",
     # User-mode Linux calls its oopses so, and has no others.
-    "BUG!",
     "Kernel mode fault",
     "Kernel tried to access user memory",
     "Segfault ",
