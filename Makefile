@@ -53,69 +53,69 @@ run:
 	@tools/enter --install python3 -m rust_writeback $@
 
 # To change code:
-## kernel: build/bzImage and build/.config; 15 seconds after a changed line
-## kernel ARCH=arm64: build/Image-arm64-4k; PAGES=16k or 64k for larger pages
+## kernel: build/bzImage and build/.config; a minute after a change, else 12
+## kernel ARCH=arm64: build/Image-arm64-4k; PAGES=16k or 64k for larger pages; 13 to 24 minutes
 kernel:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
 ## check: before a commit: host tests, lint, KUnit, some guest tests; 5 minutes
-## check ONLY=PATTERN: the same with these guest tests
-## guest ONLY=PATTERN: guest tests on both cores, as ONLY='buffer_walk*'; all without ONLY
+## check ONLY=PATTERN: the same with these guest tests; 4 to 10 minutes
+## guest ONLY=PATTERN: guest tests on both cores, as ONLY='buffer_walk*'; 1 minute, all in 6
 ## host: tests of the core and tools, models; boots a kernel if built; 6 minutes
 check guest host:
 	@tools/enter python3 -m rust_writeback test --part=$@ $(call option,ONLY,only)
 
 ## lint: rustfmt, clippy, checkpatch, shellcheck, mypy, pyflakes; 1 minute
-## lines: lines of C and of Rust for each mechanism
-## litmus: check our memory orders with the kernel's memory model
+## lines: lines of C and of Rust for each mechanism; a second
+## litmus: check our memory orders with the kernel's memory model; seconds
 ## arm64: compile our objects for arm64, with pages of 4 and of 64 KiB; 3 minutes
 lint lines litmus arm64:
 	@tools/enter python3 -m rust_writeback $@
 
 ## kunit: the KUnit suites under user-mode Linux; 1 minute
-## kunit ARCH=arm64: on an emulated arm64; PAGES=16k or 64k for larger pages
+## kunit ARCH=arm64: on an emulated arm64; PAGES=16k or 64k for larger pages; 6 minutes
 kunit:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
-## vm: a shell in the virtual machine
+## vm: a shell in the virtual machine; it boots in 10 seconds
 vm:
 	@tools/vm
 
 # All tests:
 ## test: everything that CI runs; 40 to 90 minutes
 ## nightly: the rest: sanitizers, PREEMPT_RT, arm64, eight CPUs, all promises; hours
-## test SANITIZE=NAME: guest tests and counter rows with kasan, kcsan, kmemleak, lockdep, ubsan
+## test SANITIZE=NAME: guest tests, rows with kasan, kcsan, kmemleak, lockdep, ubsan; 25 minutes
 ## test RT=1: KUnit, guest tests and promises on PREEMPT_RT with lockdep; 22 minutes
-## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64
+## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; 52 minutes
 test:
 	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(call option,RT,rt) $(PLATFORM)
 
 nightly:
 	@tools/enter --install python3 -m rust_writeback test --part=$@
 
-## conformance: try to break the promises of DONTCACHE on both cores; ARGS=--help
+## conformance: try to break the promises on both cores; 80 minutes; ARGS=--help
 conformance:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
-## mutants: a broken core for each promise that C keeps; ARGS=--help
+## mutants: a broken core for each promise that C keeps; 25 minutes; ARGS=--help
 mutants:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
 # Measurements:
 ## price: kernel instructions per MiB until it is durable, C beside Rust; 9 minutes
-## price A=CELL B=CELL: the functions that differ most between two cells of the last make price
-## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs
+## price A=CELL B=CELL: functions that differ most between two cells of the last one; a second
+## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs; 10 minutes
 price:
 	@tools/enter python3 -m rust_writeback $@ $(call option,CPUS,cpus) $(call option,A,a) $(call option,B,b)
 
 ## micro: instructions per operation, C beside Rust; 3 minutes
-## micro ARCH=arm64: the same on an emulated arm64
+## micro ARCH=arm64: the same on an emulated arm64; 4 minutes
 micro:
 	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch)
 
 ## bench: loads, DONTCACHE beside buffered; hours; ARGS="--only tree/* --pairs 3"
-## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU
-## bench TARGET=PLACE: on this machine, in a folder, or DESTRUCTIVE=1 on a device; SIZE=FACTOR
+## bench NATIVE=1: the same in user-mode Linux, at the speed of the real CPU; hours
+## bench TARGET=PLACE: here, in a folder, or DESTRUCTIVE=1 on a device; SIZE=FACTOR; minutes
 bench:
 ifneq ($(call given,TARGET),)
 	@tools/enter --target $(call quoted,TARGET) python3 -m rust_writeback bench-target $(call option,SIZE,size) \
@@ -124,21 +124,21 @@ else
 	@tools/enter python3 -m rust_writeback $@ $(call option,NATIVE,native) $(ARGUMENTS)
 endif
 
-## compare: two results side by side: A=build/bench B=build/report
+## compare: two results side by side: A=build/bench B=build/report; seconds
 compare:
 	@tools/enter python3 -m rust_writeback $@ $(if $(call given,A),$(call quoted,A)) $(if $(call given,B),$(call quoted,B))
 
-## results: render tools/results/ and the README; ARGS=load takes the last figures
+## results: render tools/results/ and README, with ARGS=load the last loads; seconds
 results:
 	@tools/enter python3 -m rust_writeback $@ $(ARGUMENTS)
 
 # The rest:
-## series: our changes as patches to apply and to mail, in build/series/
+## series: our changes as patches to apply and to mail, in build/series/; seconds
 ## series CHECK=1: build after each patch, with and without the core; an hour
 series:
 	@tools/enter python3 -m rust_writeback $@ $(call option,CHECK,check)
 
-## clean: remove what was built; the cache folder stays
+## clean: remove what was built; the cache folder stays; seconds
 clean:
 	rm -rf build
 
