@@ -62,22 +62,6 @@ def test_another_kernel_has_stages_of_its_own(monkeypatch: pytest.MonkeyPatch, w
     assert ran == asked
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--arch", "riscv"], "give x86 or arm64"),
-        (["--pages", "64k"], "x86 has one size of pages"),
-        (["--arch", "arm64", "--pages", "8k"], "arm64 has PAGES=4k, 16k and 64k"),
-        (["--arch", "arm64", "--sanitize", "kasan"], "different kernels"),
-        (["--rt", "--sanitize", "kasan"], "different kernels"),
-        (["--sanitize", "asan"], "kasan, kcsan"),
-    ],
-)
-def test_what_there_is_not_is_told_before_anything_runs(words: list[str], said: str) -> None:
-    with pytest.raises(Failure, match=said):
-        stages.main(words)
-
-
 def test_the_sum_and_junit_have_each_stage_and_each_problem(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

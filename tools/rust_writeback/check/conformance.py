@@ -186,7 +186,7 @@ def main(arguments: list[str]) -> int:
     chosen = {variant: find_rows(options.only, variant, options.short) for variant in variants}
     rows = [row for on_one in chosen.values() for row in on_one]
     if not rows:
-        raise Failure(f"no row matches {' '.join(options.only)}; they are in tools/guest/conformance")
+        raise Failure(f"no row matches {' '.join(options.only)}; they are in tools/guest/conformance", 2)
     machine.polite()
     cores = [core for core in CORES if core in (options.core or CORES)]
     # Until a guest has told them; the one of a power cut does not.

@@ -162,7 +162,7 @@ def find_scripts(names: Sequence[str]) -> list[Path]:
     scripts = sorted(TESTS.glob("test_*.py"))
     scripts = [script for script in scripts if not names or any(fnmatch(script.stem, f"*{name}*") for name in names)]
     if not scripts:
-        raise Failure(f"no guest test matches {' '.join(names) or 'test_*.py'}; they are in tools/guest/tests")
+        raise Failure(f"no guest test matches {' '.join(names) or 'test_*.py'}; they are in tools/guest/tests", 2)
     return scripts
 
 

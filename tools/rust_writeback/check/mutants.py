@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     mutants = [mutant for mutant in read() if mutant.matches(options.only or ["*"])]
     if not mutants:
-        raise Failure(f"no mutant matches {' '.join(options.only)}; they are in tools/{LIST.name}")
+        raise Failure(f"no mutant matches {' '.join(options.only)}; they are in tools/{LIST.name}", 2)
     machine.polite()
     with steps.only_one("kernel"):
         tree = kernel.prepare()

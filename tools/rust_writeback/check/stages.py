@@ -178,6 +178,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pages", help="the size of its pages, where that may be chosen")
     known = parser.parse_args(arguments)
     check_flags(known, "rt")
+    if known.only:
+        guest_tests.find_scripts([known.only])
     stages = part(known.part, known.only) if known.part else STAGES
     variant = of_arch(*arch.chosen(known.arch, known.pages))
     if (known.sanitize is not None) + bool(known.rt) + (variant != MEASURED) > 1:
