@@ -4,22 +4,6 @@
 #include <linux/pagemap.h>
 #include <linux/xarray.h>
 
-__rust_helper unsigned long
-rust_helper_mapping_lock_pages(struct address_space *mapping)
-{
-	unsigned long flags;
-
-	xa_lock_irqsave(&mapping->i_pages, flags);
-	return flags;
-}
-
-__rust_helper void
-rust_helper_mapping_unlock_pages(struct address_space *mapping,
-				 unsigned long flags)
-{
-	xa_unlock_irqrestore(&mapping->i_pages, flags);
-}
-
 __rust_helper void
 rust_helper_mapping_xas_init(struct address_space *mapping, struct xa_state *xas)
 {

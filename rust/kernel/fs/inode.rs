@@ -6,7 +6,6 @@
 
 use crate::{
     bindings,
-    ffi::c_ulong,
     types::{
         NotThreadSafe,
         Opaque, //
@@ -124,19 +123,19 @@ impl AddressSpace {
     }
 
     /// Takes the lock of the page cache (`i_pages`), and disables interrupts (not with
-    /// `PREEMPT_RT`).
+    /// `PREEMPT_RT`) until this guard and all others are dropped, in any order.
     ///
     /// Context: any, without that lock, which `unlocked_inode_to_wb_begin()` may have taken.
     ///
-    /// C counterpart: `xa_lock_irqsave(&mapping->i_pages)`.
+    /// C counterpart: `xa_lock_irqsave(&mapping->i_pages)`, whose flags have to be put back in the
+    /// opposite order.
     #[inline]
     pub fn lock_pages(&self) -> PagesGuard<'_> {
         // SAFETY: The page cache is live by the type invariants, so its lock is initialised.
-        let flags = unsafe { bindings::mapping_lock_pages(self.as_raw()) };
-        // INVARIANT: The lock was taken above, with these flags.
+        unsafe { bindings::spin_lock_irq_disable(&raw mut (*self.as_raw()).i_pages.xa_lock) };
+        // INVARIANT: The lock was taken above.
         PagesGuard {
             mapping: self,
-            flags,
             _not_send: NotThreadSafe,
         }
     }
@@ -149,11 +148,10 @@ impl AddressSpace {
 ///
 /// # Invariants
 ///
-/// The lock of `mapping->i_pages` is held and was taken with `flags`. This guard has to release it.
+/// The lock of `mapping->i_pages` is held. This guard has to release it.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct PagesGuard<'a> {
     mapping: &'a AddressSpace,
-    flags: c_ulong,
     _not_send: NotThreadSafe,
 }
 
@@ -168,8 +166,8 @@ impl PagesGuard<'_> {
 impl Drop for PagesGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the lock is held, with these flags, and this guard may
-        // release it.
-        unsafe { bindings::mapping_unlock_pages(self.mapping.as_raw(), self.flags) };
+        let mapping = self.mapping.as_raw();
+        // SAFETY: By the type invariants the lock is held, and this guard may release it.
+        unsafe { bindings::spin_unlock_irq_enable(&raw mut (*mapping).i_pages.xa_lock) };
     }
 }
