@@ -32,6 +32,7 @@ use crate::{
         Inode, //
     },
     sched::after,
+    task::might_sleep,
     time::Jiffies,
     types::NotThreadSafe,
     writeback::{
@@ -149,7 +150,9 @@ impl<'a> Flusher<'a> {
     ///
     /// `wb` must point at a wb that is not freed for `'a`, and the current context must be that of
     /// its flusher, without a lock, for all of `'a`.
+    #[inline]
     pub unsafe fn assume_running(wb: *mut bindings::bdi_writeback, sync: Option<&'a Due>) -> Self {
+        might_sleep();
         // INVARIANT: The caller promises the context.
         Self {
             // SAFETY: The caller promises a live wb.
@@ -307,6 +310,8 @@ impl Lists<'_> {
     /// `wb` must point at a wb that is not freed for the lifetime, whose `list_lock` the current
     /// context holds for as long.
     pub unsafe fn assume_locked(wb: *mut bindings::bdi_writeback) -> Self {
+        // SAFETY: The caller promises a live wb, and so a lock. Lockdep checks that it is held.
+        unsafe { bindings::spin_assert_is_held(&raw mut (*wb).list_lock) };
         // INVARIANT: The caller promises the lock.
         Self {
             // SAFETY: The caller promises a live wb.
