@@ -13,27 +13,9 @@ use kernel::{
         Folio,
         LockedFolio, //
     },
-    fs::{
-        AddressSpace,
-        PagesGuard, //
-    },
-    prelude::*,
-    writeback::account::{
-        change,
-        Flags, //
-    }, //
+    fs::AddressSpace,
+    prelude::*, //
 };
-
-/// Updates the counter after a change of the flags of `folio`, which is in the page cache that is
-/// locked. Folios of a page cache without writeback are not counted.
-fn account(pages: &PagesGuard<'_>, folio: &Folio, before: Flags, after: Flags) {
-    let folios = change(before, after);
-    if folios != 0 && pages.mapping().can_writeback() {
-        if let Some(wb) = pages.wb() {
-            wb.add_dontcache_dirty(folios.wrapping_mul(folio.nr_pages() as i64));
-        }
-    }
-}
 
 /// Counts a dropbehind folio of `nr` pages that became dirty in `mapping`, whose inode has `wb`.
 ///
@@ -82,10 +64,7 @@ pub unsafe extern "C" fn dropbehind_claim(
 ) {
     // SAFETY: The caller promises a live folio and a live page cache.
     let (folio, mapping) = unsafe { (Folio::from_raw(folio), AddressSpace::from_raw(mapping)) };
-    let pages = mapping.lock_pages();
-    if let Some(before) = folio.claim(&pages) {
-        account(&pages, folio, before, before.claimed());
-    }
+    folio.claim(&mapping.lock_pages());
 }
 
 /// Marks `folio` dropbehind, and counts its pages if it is dirty. The folio leaves the page cache
@@ -102,16 +81,7 @@ pub unsafe extern "C" fn dropbehind_claim(
 pub unsafe extern "C" fn dropbehind_mark(folio: *mut bindings::folio) -> bool {
     // SAFETY: The caller promises the lock.
     let folio = unsafe { LockedFolio::assume_locked(folio) };
-    let Some(mapping) = folio.mapping() else {
-        return false;
-    };
-    let pages = mapping.lock_pages();
-    let Some(before) = folio.mark_dropbehind(&pages) else {
-        return false;
-    };
-    if before.marked().counts() {
-        mapping.mark_dontcache_dirty();
-    }
-    account(&pages, folio, before, before.marked());
-    true
+    folio
+        .mapping()
+        .is_some_and(|mapping| folio.mark_dropbehind(&mapping.lock_pages()))
 }

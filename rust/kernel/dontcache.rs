@@ -82,20 +82,20 @@ fn account_flags(flags: usize) -> account::Flags {
 }
 
 impl Folio {
-    /// Clears dropbehind because the folio has another user, and returns the flags before that.
-    /// None, without a change, if the folio is not in this page cache. A full barrier.
+    /// Claims the folio for a user other than DONTCACHE: clears dropbehind and uncounts dirty
+    /// pages. Does nothing if the folio is not in this page cache. A full barrier.
     ///
     /// Requires the lock of the folio's page cache, under which dropbehind folios are made dirty.
     ///
-    /// C counterpart: `folio_test_clear_dropbehind()`, which does not return the dirty flag.
-    #[inline]
-    pub fn claim(&self, pages: &PagesGuard<'_>) -> Option<account::Flags> {
-        if !self.is_in(pages) {
-            return None;
+    /// C counterpart: `folio_test_clear_dropbehind()`, and the uncounting in
+    /// `__filemap_get_folio_mpol()`.
+    pub fn claim(&self, pages: &PagesGuard<'_>) {
+        if self.is_in(pages) {
+            // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
+            let before = unsafe { bindings::folio_fetch_clear_dropbehind(self.as_raw()) };
+            let before = account_flags(before);
+            pages.account(self, before, before.claimed());
         }
-        // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
-        let before = unsafe { bindings::folio_fetch_clear_dropbehind(self.as_raw()) };
-        Some(account_flags(before))
     }
 
     /// Whether the folio counts as dirty and dropbehind, by both flags at one moment. Unordered.
@@ -106,19 +106,23 @@ impl Folio {
 }
 
 impl LockedFolio {
-    /// Sets dropbehind, and returns the flags before that. None, without a change, if the folio is
-    /// mapped or not in this page cache. A full barrier.
+    /// Marks the folio dropbehind, and counts its pages if it is dirty. Returns false, without a
+    /// change, if the folio is mapped or not in this page cache. A full barrier.
     ///
     /// Requires the lock of the folio's page cache, under which dropbehind folios are made dirty.
     /// The lock of the folio excludes contexts that make other folios dirty.
-    #[inline]
-    pub fn mark_dropbehind(&self, pages: &PagesGuard<'_>) -> Option<account::Flags> {
+    pub fn mark_dropbehind(&self, pages: &PagesGuard<'_>) -> bool {
         if !self.is_in(pages) || self.is_mapped() {
-            return None;
+            return false;
         }
         // SAFETY: The folio is live by the type invariants; the flag is set atomically.
         let before = unsafe { bindings::folio_fetch_set_dropbehind(self.as_raw()) };
-        Some(account_flags(before))
+        let (before, after) = (account_flags(before), account_flags(before).marked());
+        if after.counts() {
+            pages.mapping().mark_dontcache_dirty();
+        }
+        pages.account(self, before, after);
+        true
     }
 }
 
@@ -191,6 +195,17 @@ impl AddressSpace {
 }
 
 impl PagesGuard<'_> {
+    /// Updates the counter after a change of the flags of `folio`, which is in this page cache.
+    /// Folios of a page cache without writeback are not counted.
+    fn account(&self, folio: &Folio, before: account::Flags, after: account::Flags) {
+        let folios = account::change(before, after);
+        if folios != 0 && self.mapping().can_writeback() {
+            if let Some(wb) = self.wb() {
+                wb.add_dontcache_dirty(folios.wrapping_mul(folio.nr_pages() as i64));
+            }
+        }
+    }
+
     /// Whether one of the first `looks` dirty folios is dropbehind, or there are as many.
     fn find_dontcache_dirty(&self, looks: usize) -> bool {
         let mut cursor = MaybeUninit::uninit();

@@ -146,8 +146,7 @@ impl Held {
             return false;
         }
         if self.is_mapped() {
-            // SAFETY: Both live, and no lock of the page cache or section of its wb is held here.
-            unsafe { bindings::dropbehind_claim(self.as_raw(), mapping.as_raw()) };
+            self.claim(&mapping.lock_pages());
             return false;
         }
         // SAFETY: The folio is live and locked by the type invariants. The freed data is borrowed
