@@ -57,6 +57,7 @@ impl Inode {
     /// The size of the file, in bytes. May change at any time.
     ///
     /// C counterpart: `i_size_read()`, on 64 bits.
+    #[cfg(CONFIG_64BIT)]
     #[inline]
     pub fn size(&self) -> i64 {
         // SAFETY: The inode is live by the type invariants; the field is one word.
@@ -125,7 +126,7 @@ impl AddressSpace {
     /// Takes the lock of the page cache (`i_pages`), and disables interrupts (not with
     /// `PREEMPT_RT`) until this guard and all others are dropped, in any order.
     ///
-    /// Context: any, without that lock, which `unlocked_inode_to_wb_begin()` may have taken.
+    /// Context: any but NMI, without that lock, which `unlocked_inode_to_wb_begin()` may have taken.
     ///
     /// C counterpart: `xa_lock_irqsave(&mapping->i_pages)`, whose flags have to be put back in the
     /// opposite order.
