@@ -36,7 +36,7 @@ static inline bool rust_writeback_active(void)
 #endif /* CONFIG_RUST_WRITEBACK_AB */
 
 /*
- * Counter of dirty dropbehind pages: mm/dontcache_counter.rs
+ * Counter of dirty dropbehind pages: mm/dontcache_account.rs
  */
 void dontcache_dirtied(struct address_space *mapping, struct bdi_writeback *wb,
 		       long nr);
@@ -45,7 +45,7 @@ void dropbehind_claim(struct folio *folio, struct address_space *mapping);
 bool dropbehind_mark(struct folio *folio);
 
 /*
- * mm/dropbehind_dirty.h: returns the page cache if @folio was clean, else NULL
+ * mm/dontcache_account.h: returns the page cache if @folio was clean, else NULL
  */
 struct address_space *dropbehind_dirty_buffers(struct folio *folio);
 
@@ -126,17 +126,17 @@ int dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 		    unsigned long dirtied_before);
 bool dontcache_keeps(struct inode *inode, struct bdi_writeback *wb);
 
-/* fs/dontcache_flusher.h, for rust/kernel/flusher.rs */
+/* fs/dontcache_round.h, for rust/kernel/flusher.rs */
 struct bdi_writeback *wb_lock_list_of(struct inode *inode);
 void wb_move_inode(struct inode *inode, struct bdi_writeback *wb,
 		   struct list_head *list);
 void wb_run_within(struct bdi_writeback *wb, unsigned int ms);
 long wb_write_queued(struct bdi_writeback *wb, long *nr_pages, long portion);
 
-/* mm/dropbehind_dirty.h: called by the flusher of @wb; in pages */
+/* mm/dontcache_account.h: called by the flusher of @wb; in pages */
 unsigned long wb_background_pages(struct bdi_writeback *wb);
 
-/* fs/dontcache_flusher.h: a field of @wb that only CONFIG_RUST_WRITEBACK has */
+/* fs/dontcache_round.h: a field of @wb that only CONFIG_RUST_WRITEBACK has */
 struct list_head *wb_dontcache_list(struct bdi_writeback *wb);
 
 #ifdef CONFIG_RUST_WRITEBACK_AB

@@ -34,10 +34,10 @@ def project(tmp_path: Path) -> Path:
     ("name", "more", "old"),
     [
         ("dropbehind_ring.c", "int more;\t/* A comment. */\n", True),
-        ("dontcache_counter.rs", "mod more {} // A comment.\n", True),
+        ("dontcache_account.rs", "mod more {} // A comment.\n", True),
         ("wiring.patch", "+\tmore();\n", True),
         ("dropbehind_ring.c", "\n/*\n * Several\n *\n * lines.\n */\n", False),
-        ("dontcache_counter.rs", "\n// A comment.\n", False),
+        ("dontcache_account.rs", "\n// A comment.\n", False),
     ],
 )
 def test_a_line_of_code_makes_them_old_and_words_do_not(project: Path, name: str, more: str, old: bool) -> None:

@@ -17,7 +17,7 @@ from ..errors import Failure, Parser
 from ..tables import markdown
 
 MECHANISMS = {
-    "counter": r"dontcache_counter|kernel/dontcache\.|account|dropbehind_dirty",
+    "counter": r"account|kernel/dontcache\.",
     "kick and round": r"dontcache_wb|fs/dontcache\.rs|kick|round|flush",
     "walk": r"_walk|buffer_head|block_range",
     "bio": r"bio",

@@ -282,11 +282,11 @@ static const struct file_operations micro_drop_fops = {
 	.release	= single_release,
 };
 
-static int __init drop_micro_init(void)
+static int __init dropbehind_micro_init(void)
 {
 	debugfs_create_file("micro_drop", 0600,
 			    debugfs_lookup("rust_writeback", NULL), NULL,
 			    &micro_drop_fops);
 	return 0;
 }
-late_initcall_sync(drop_micro_init);
+late_initcall_sync(dropbehind_micro_init);
