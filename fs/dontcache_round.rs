@@ -19,9 +19,9 @@ use kernel::{
     prelude::*,
     writeback::{
         kick::{
+            before_sleep,
             consume,
-            is_asked_for,
-            rest, //
+            is_asked_for, //
         },
         round::{
             round,
@@ -36,8 +36,8 @@ use kernel::{
 /// without a request short.
 #[inline(never)]
 fn write(mut flusher: Flusher<'_>, counted: i64, purpose: Purpose) -> i64 {
-    let turn = flusher.wb().turn();
-    let written = round(&mut flusher, counted, turn, purpose);
+    let quota = flusher.wb().quota();
+    let written = round(&mut flusher, counted, quota, purpose);
     flusher.end_round(counted, written);
     written.pages
 }
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn dontcache_flush_beside(
     };
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb, sync.as_ref()) };
-    let Some(purpose) = during.purpose(flusher.wb().rested_ms()) else {
+    let Some(purpose) = during.purpose(flusher.wb().served_ms_ago()) else {
         return;
     };
     if let Some(asked) = consume(flusher.wb()) {
@@ -98,14 +98,14 @@ pub unsafe extern "C" fn dontcache_flush_beside(
 ///
 /// `wb` must point at a live wb. The context must be that of its flusher, without a lock.
 #[export]
-pub unsafe extern "C" fn dontcache_rest(wb: *mut bindings::bdi_writeback) {
+pub unsafe extern "C" fn dontcache_before_sleep(wb: *mut bindings::bdi_writeback) {
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb, None) };
-    let again = rest(flusher.wb());
+    let again = before_sleep(flusher.wb());
     let again = if again == Some(0) && flusher.is_rescuer() {
         // A rescuer skips pages that are due if a round has just been served. It runs again when
         // that interval has passed.
-        Some(BETWEEN_MS.saturating_sub(flusher.wb().rested_ms()) as u32)
+        Some(BETWEEN_MS.saturating_sub(flusher.wb().served_ms_ago()) as u32)
     } else {
         again
     };

@@ -37,14 +37,14 @@ static void set_kick(struct subject *s)
 static void clear_kick(struct subject *s)
 {
 	clear_bit(WB_start_dontcache, &s->wb->state);
-	clear_bit(WB_dontcache_left, &s->wb->state);
+	clear_bit(WB_dontcache_delayed, &s->wb->state);
 }
 
 /* Request a round after the delay. C requests an immediate round instead. */
 static void set_wait(struct subject *s)
 {
 	clear_kick(s);
-	set_bit(rust_writeback_active() ? WB_dontcache_left :
+	set_bit(rust_writeback_active() ? WB_dontcache_delayed :
 					  WB_start_dontcache, &s->wb->state);
 }
 

@@ -449,7 +449,7 @@ static void leave_in_a_round(struct kunit *test, bool interrupted)
 		list_move(&other->i_io_list, &twin.wb->b_io);
 		list_move(&twin.inode->i_io_list, &twin.wb->b_io);
 	}
-	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &twin.wb->state));
+	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_delayed, &twin.wb->state));
 	KUNIT_EXPECT_EQ(test, dontcache_test_flush(twin.wb), NR_PAGES + 1);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
 	iput(other);
@@ -571,7 +571,7 @@ static void busy_inode_is_retried(struct kunit *test)
 	twin_kick(&twin);
 	flush_delayed_work(&twin.wb->dwork);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 1);
-	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_left, &twin.wb->state));
+	KUNIT_EXPECT_TRUE(test, test_bit(WB_dontcache_delayed, &twin.wb->state));
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&twin.wb->dwork));
 
 	scoped_guard(spinlock, &twin.inode->i_lock)
@@ -580,7 +580,7 @@ static void busy_inode_is_retried(struct kunit *test)
 	msleep(1300);
 	flush_delayed_work(&twin.wb->dwork);
 	KUNIT_EXPECT_EQ(test, twin_counted(&twin), 0);
-	KUNIT_EXPECT_FALSE(test, test_bit(WB_dontcache_left, &twin.wb->state));
+	KUNIT_EXPECT_FALSE(test, test_bit(WB_dontcache_delayed, &twin.wb->state));
 	KUNIT_EXPECT_TRUE(test, mapping_empty(twin.mapping));
 	twin_exit(&twin);
 }

@@ -120,5 +120,5 @@ static inline void dontcache_run_again(struct bdi_writeback *wb)
 		return;
 #endif
 	if (rust_writeback_active())
-		dontcache_rest(wb);
+		dontcache_before_sleep(wb);
 }

@@ -120,7 +120,7 @@ long dontcache_flush(struct bdi_writeback *wb);
 void dontcache_flush_beside(struct bdi_writeback *wb, bool next_work,
 			    struct super_block *sb,
 			    unsigned long dirtied_before);
-void dontcache_rest(struct bdi_writeback *wb);
+void dontcache_before_sleep(struct bdi_writeback *wb);
 void dontcache_init(struct bdi_writeback *wb);
 int dontcache_queue(struct bdi_writeback *wb, struct super_block *sb,
 		    unsigned long dirtied_before);

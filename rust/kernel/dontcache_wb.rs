@@ -40,7 +40,7 @@ use crate::{
         },
         round::{
             portion,
-            turn,
+            quota,
             Device, //
         }, //
     }, //
@@ -81,7 +81,7 @@ impl BdiWriteback {
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_served) }
     }
 
-    /// When the pages that were left for a later round are due.
+    /// When the delayed pages are due.
     fn due(&self) -> &Atomic<Jiffies> {
         // SAFETY: As above.
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).dontcache_due) }
@@ -110,7 +110,7 @@ impl BdiWriteback {
     }
 
     /// Milliseconds since a round was last served.
-    pub fn rested_ms(&self) -> u64 {
+    pub fn served_ms_ago(&self) -> u64 {
         to_ms(jiffies().wrapping_sub(self.served().load(Relaxed)))
     }
 
@@ -133,15 +133,15 @@ impl BdiWriteback {
     /// How many pages a round writes before other inodes have their turn.
     ///
     /// Context: the wb's flusher.
-    pub fn turn(&self) -> i64 {
-        turn(PAGE_SHIFT as u32, self.written_since())
+    pub fn quota(&self) -> i64 {
+        quota(PAGE_SHIFT as u32, self.written_since())
     }
 
     /// How many pages the device may get now. The error is the number of milliseconds after which
     /// the flusher is to try again. If the device is idle, its speed is measured from here on.
     ///
     /// Context: the wb's flusher.
-    pub(crate) fn room(&self) -> Result<i64, u32> {
+    pub(crate) fn device_limit(&self) -> Result<i64, u32> {
         // The first tick may have ended right after the round, so it is not counted.
         let ticks = jiffies().wrapping_sub(self.served().load(Relaxed));
         let device = Device {
@@ -152,7 +152,7 @@ impl BdiWriteback {
         if device.is_idle() {
             self.serve();
         }
-        let kib = device.room()?;
+        let kib = device.limit()?;
         Ok(kib.map_or(PORTION, |kib| (kib / PAGE_KIB).max(1)))
     }
 }
@@ -162,7 +162,7 @@ impl BdiWriteback {
 fn number(bit: Bit) -> usize {
     (match bit {
         Bit::Pending => bindings::wb_state_WB_start_dontcache,
-        Bit::Left => bindings::wb_state_WB_dontcache_left,
+        Bit::Delayed => bindings::wb_state_WB_dontcache_delayed,
     }) as usize
 }
 

@@ -10,9 +10,9 @@
 //! | `b_more_io` | to be requeued | may have dirty dropbehind folios: last |
 //!
 //! One lock ([`Lists`]) protects all lists. It is released while an inode is written. So no method
-//! hands out a list entry: the methods refer to the *next* inode of `b_dontcache`, and a method
-//! that writes borrows the lists exclusively. Between two calls every inode is in a list of the wb,
-//! even if the caller stops.
+//! hands out a list entry: the methods refer to the *next* inode of the round, and a method that
+//! writes borrows the lists exclusively. Between two calls every inode is in a list of the wb, even
+//! if the caller stops.
 //!
 //! [`crate::dontcache`] has the flags of a page cache that say whether its inode belongs into
 //! `b_dontcache`.
@@ -172,7 +172,7 @@ impl<'a> Flusher<'a> {
         // SAFETY: The wb is live, and this is its flusher's context, without a lock.
         let background = unsafe { bindings::wb_background_pages(self.wb.as_raw()) };
         if counted > 0 && !round.has_spared_the_device() {
-            round.again_ms = self.wb.room().err().or(round.again_ms);
+            round.again_ms = self.wb.device_limit().err().or(round.again_ms);
             self.wb.serve();
         }
         kick::ended(self.wb, counted, kick_at(background as u64), round);
@@ -218,12 +218,12 @@ impl round::Flusher for Flusher<'_> {
             .any(|list| self.wb.has_inodes(list))
     }
 
-    fn rested_ms(&self) -> u64 {
-        self.wb.rested_ms()
+    fn served_ms_ago(&self) -> u64 {
+        self.wb.served_ms_ago()
     }
 
-    fn room(&mut self) -> Result<i64, u32> {
-        self.wb.room()
+    fn device_limit(&mut self) -> Result<i64, u32> {
+        self.wb.device_limit()
     }
 }
 
@@ -405,7 +405,7 @@ impl Lists<'_> {
     ///
     /// C counterpart: `move_expired_inodes()`, which stops at the first inode that is too new.
     pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
-        let waits_for_round = self.wb.test(Bit::Pending) || self.wb.test(Bit::Left);
+        let waits_for_round = self.wb.test(Bit::Pending) || self.wb.test(Bit::Delayed);
         if sb.is_null() && waits_for_round && self.wb.has_inodes(List::Io) {
             return 0;
         }

@@ -6,7 +6,9 @@
 #![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
-use writeback::kick::{ask, consume, ended, is_asked_for, kick_at, rest, Bit, Run, Wb, DELAY_MS};
+use writeback::kick::{
+    ask, before_sleep, consume, ended, is_asked_for, kick_at, Bit, Run, Wb, DELAY_MS,
+};
 use writeback::round::Ended;
 
 /// Writers kick at this number of pages.
@@ -24,7 +26,7 @@ fn written(pages: i64) -> Ended {
 #[derive(Default)]
 struct Recorder {
     pending: Cell<bool>,
-    left: Cell<bool>,
+    delayed: Cell<bool>,
     queue: bool,
     dirty: i64,
     /// By how much the approximate number is too high.
@@ -52,7 +54,7 @@ impl Wb for Recorder {
     fn test(&self, bit: Bit) -> bool {
         let (name, value) = match bit {
             Bit::Pending => ("pending?", &self.pending),
-            Bit::Left => ("left?", &self.left),
+            Bit::Delayed => ("delayed?", &self.delayed),
         };
         self.call(name);
         value.get()
@@ -60,7 +62,7 @@ impl Wb for Recorder {
     fn test_and_set(&self, bit: Bit) -> bool {
         let (name, value) = match bit {
             Bit::Pending => ("set pending", &self.pending),
-            Bit::Left => ("set left", &self.left),
+            Bit::Delayed => ("set delayed", &self.delayed),
         };
         self.call(name);
         value.replace(true)
@@ -68,7 +70,7 @@ impl Wb for Recorder {
     fn test_and_clear(&self, bit: Bit) -> bool {
         let (name, value) = match bit {
             Bit::Pending => ("clear pending", &self.pending),
-            Bit::Left => ("clear left", &self.left),
+            Bit::Delayed => ("clear delayed", &self.delayed),
         };
         self.call(name);
         value.replace(false)
@@ -113,7 +115,7 @@ fn with(dirty: i64) -> Recorder {
 #[test]
 fn many_pages_begin_a_round_at_once() {
     let wb = with(100);
-    wb.test_and_set(Bit::Left);
+    wb.test_and_set(Bit::Delayed);
     assert_eq!(ask(&wb), Some(Run::Now));
     assert!(wb.pending.get());
     assert_eq!(consume(&wb), Some(100));
@@ -128,7 +130,7 @@ fn few_pages_wait_for_the_delay_of_the_first() {
     assert_eq!(ask(&wb), None);
     assert!(!is_asked_for(&wb));
     assert_eq!(consume(&wb), None);
-    assert_eq!(rest(&wb), Some(1));
+    assert_eq!(before_sleep(&wb), Some(1));
     wb.pass(1);
     assert!(is_asked_for(&wb));
     assert_eq!(consume(&wb), Some(99));
@@ -140,14 +142,17 @@ fn a_writer_that_finds_the_bit_set_does_no_atomic_operation() {
     ask(&wb);
     wb.calls.take();
     assert_eq!(ask(&wb), None);
-    assert_eq!(*wb.calls.borrow(), ["order", "pending?", "left?", "about"]);
+    assert_eq!(
+        *wb.calls.borrow(),
+        ["order", "pending?", "delayed?", "about"]
+    );
 }
 
 #[test]
 fn no_sum_is_read_without_a_request() {
     let wb = with(7);
     assert_eq!(consume(&wb), None);
-    assert_eq!(*wb.calls.borrow(), ["clear pending", "left?"]);
+    assert_eq!(*wb.calls.borrow(), ["clear pending", "delayed?"]);
 }
 
 fn with_queue() -> Recorder {
@@ -160,7 +165,7 @@ fn with_queue() -> Recorder {
 #[test]
 fn left_pages_are_written_without_a_kick() {
     let wb = with_queue();
-    assert_eq!(rest(&wb), Some(DELAY_MS));
+    assert_eq!(before_sleep(&wb), Some(DELAY_MS));
     wb.pass(DELAY_MS);
     assert_eq!(consume(&wb), Some(7));
     assert_eq!(consume(&wb), None);
@@ -169,20 +174,20 @@ fn left_pages_are_written_without_a_kick() {
 #[test]
 fn due_pages_do_not_wait_again() {
     let wb = with_queue();
-    assert_eq!(rest(&wb), Some(DELAY_MS));
+    assert_eq!(before_sleep(&wb), Some(DELAY_MS));
     wb.pass(5);
     ended(&wb, 7, MANY, written(3));
-    assert_eq!(rest(&wb), Some(DELAY_MS - 5));
+    assert_eq!(before_sleep(&wb), Some(DELAY_MS - 5));
     wb.pass(DELAY_MS);
-    assert_eq!(rest(&wb), Some(0));
+    assert_eq!(before_sleep(&wb), Some(0));
 }
 
 #[test]
 fn the_flusher_does_not_come_back_without_pages() {
     let wb = Recorder::default();
     ended(&wb, 7, MANY, written(7));
-    assert_eq!(rest(&wb), None);
-    assert!(!wb.left.get());
+    assert_eq!(before_sleep(&wb), None);
+    assert!(!wb.delayed.get());
     assert!(!wb.calls.borrow().contains(&"sum"), "something was counted");
 }
 
@@ -193,8 +198,8 @@ fn inodes_without_counted_pages_are_left_to_others() {
         ..with(0)
     };
     ended(&wb, 0, MANY, written(0));
-    assert_eq!(rest(&wb), None);
-    assert!(!wb.left.get());
+    assert_eq!(before_sleep(&wb), None);
+    assert!(!wb.delayed.get());
 }
 
 #[test]
@@ -207,7 +212,7 @@ fn pages_that_are_not_in_the_sum_request_no_round() {
     wb.test_and_set(Bit::Pending);
     assert_eq!(consume(&wb), Some(0));
     ended(&wb, 0, MANY, written(0));
-    assert_eq!(rest(&wb), None);
+    assert_eq!(before_sleep(&wb), None);
 }
 
 #[test]
@@ -216,7 +221,7 @@ fn queued_inodes_are_looked_at_without_a_request() {
         queue: true,
         ..with(1)
     };
-    assert_eq!(rest(&wb), Some(DELAY_MS));
+    assert_eq!(before_sleep(&wb), Some(DELAY_MS));
 }
 
 #[test]
@@ -231,12 +236,12 @@ fn the_next_round_writes_what_a_round_leaves() {
 fn counted_pages_that_were_not_found_are_looked_for_again() {
     let wb = Recorder::default();
     ended(&wb, 7, MANY, written(3));
-    assert_eq!(rest(&wb), Some(DELAY_MS));
+    assert_eq!(before_sleep(&wb), Some(DELAY_MS));
     wb.pass(DELAY_MS);
     assert_eq!(consume(&wb), Some(0));
     ended(&wb, 0, MANY, written(0));
     assert_eq!(wb.kick_at(), MANY);
-    assert_eq!(rest(&wb), None);
+    assert_eq!(before_sleep(&wb), None);
 }
 
 #[test]
@@ -244,7 +249,7 @@ fn only_the_first_writer_above_the_threshold_kicks() {
     let wb = with(MANY);
     assert_eq!(ask(&wb), Some(Run::Now));
     assert!(wb.pending.get());
-    let calls = ["order", "pending?", "left?", "about", "set pending"];
+    let calls = ["order", "pending?", "delayed?", "about", "set pending"];
     assert_eq!(*wb.calls.borrow(), calls);
     wb.calls.take();
     assert_eq!(ask(&wb), None);
@@ -263,14 +268,14 @@ fn a_round_for_a_busy_device_is_tried_again_soon() {
             ask(&wb);
         }
         ended(&wb, 99, MANY, round);
-        assert_eq!(rest(&wb), Some(5));
+        assert_eq!(before_sleep(&wb), Some(5));
     }
     // An earlier due time is kept.
     let wb = with(99);
     ask(&wb);
     wb.pass(DELAY_MS - 1);
     ended(&wb, 99, MANY, round);
-    assert_eq!(rest(&wb), Some(1));
+    assert_eq!(before_sleep(&wb), Some(1));
 }
 
 #[test]
@@ -286,7 +291,7 @@ fn writers_kick_again_after_a_slow_device_is_idle() {
     assert_eq!(consume(&wb), Some(0));
     ended(&wb, 0, MANY, written(0));
     assert_eq!(wb.kick_at(), MANY);
-    assert_eq!(rest(&wb), None);
+    assert_eq!(before_sleep(&wb), None);
 }
 
 #[test]
@@ -302,10 +307,10 @@ fn no_writer_kicks_while_a_round_runs() {
 fn a_round_is_followed_by_another_if_enough_pages_have_come() {
     let wb = with(MANY);
     ended(&wb, 50, MANY, written(50));
-    assert_eq!(rest(&wb), Some(0));
+    assert_eq!(before_sleep(&wb), Some(0));
     let wb = with(MANY - 1);
     ended(&wb, 50, MANY, written(50));
-    assert_eq!(rest(&wb), None);
+    assert_eq!(before_sleep(&wb), None);
 }
 
 #[test]
@@ -313,7 +318,7 @@ fn pages_that_a_round_leaves_do_not_begin_the_next() {
     let wb = with(MANY);
     ended(&wb, 50, MANY, written(20));
     assert_eq!(wb.kick_at(), MANY + 30);
-    assert_eq!(rest(&wb), Some(DELAY_MS));
+    assert_eq!(before_sleep(&wb), Some(DELAY_MS));
     // The pages may be gone meanwhile.
     let wb = with(10);
     ended(&wb, 50, MANY, written(20));
@@ -328,7 +333,7 @@ fn pages_that_cannot_be_written_are_tried_after_each_delay() {
     };
     ended(&wb, 2 * MANY, MANY, written(0));
     assert_eq!(ask(&wb), None);
-    assert_eq!(rest(&wb), Some(DELAY_MS));
+    assert_eq!(before_sleep(&wb), Some(DELAY_MS));
     wb.pass(DELAY_MS);
     assert_eq!(consume(&wb), Some(2 * MANY));
     ended(&wb, 2 * MANY, MANY, written(1));
@@ -339,12 +344,12 @@ fn pages_that_cannot_be_written_are_tried_after_each_delay() {
 fn requests_are_taken_before_the_sum_is_read() {
     let wb = with(7);
     wb.pending.set(true);
-    wb.left.set(true);
+    wb.delayed.set(true);
     assert_eq!(consume(&wb), Some(7));
-    assert!(!wb.pending.get() && !wb.left.get());
+    assert!(!wb.pending.get() && !wb.delayed.get());
     assert_eq!(
         *wb.calls.borrow(),
-        ["clear pending", "left?", "clear left", "sum"]
+        ["clear pending", "delayed?", "clear delayed", "sum"]
     );
 }
 

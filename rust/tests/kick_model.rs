@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interleavings of writers, of pages that are left for a later round, of an inode that is put into
-//! the flusher's lists, and of the flusher and its round: all of two contexts, and with two writers
+//! Interleavings of writers, of pages that wait for a later round, of an inode that is put into the
+//! flusher's lists, and of the flusher and its round: all of two contexts, and with two writers
 //! those of at most two preemptions. The rounds that follow must not miss a page that was dirtied
 //! before a kick, or a page that was left. Run with `RUSTFLAGS="--cfg loom"`.
 //!
@@ -13,7 +13,7 @@
 use loom::sync::atomic::{fence, AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
-use writeback::kick::{ask, consume, ended, is_asked_for, rest, Bit, Wb, DELAY_MS};
+use writeback::kick::{ask, before_sleep, consume, ended, is_asked_for, Bit, Wb, DELAY_MS};
 use writeback::round::{portion, round, Ended, Flusher, Lists, Purpose, Written};
 
 const WRITERS: usize = 2;
@@ -26,14 +26,14 @@ enum Mutant {
     ClearAfterSum,
     /// The writer does not order its counting before its look at the bit.
     NoBarrier,
-    /// A context that finds the left bit set executes no barrier.
+    /// A context that finds the delayed bit set executes no barrier.
     NoBarrierIfNoted,
-    /// The flusher does not order its look at the left bit before its look at the time.
+    /// The flusher does not order its look at the delayed bit before its look at the time.
     NoBarrierBeforeTime,
     /// The flusher does not order its change of the threshold before its counting.
     NoBarrierAfterThreshold,
-    /// A flusher that finds no inode rests, even if pages are counted.
-    RestsWithoutInodes,
+    /// A flusher that finds no inode sleeps, even if pages are counted.
+    SleepsWithoutInodes,
     /// A writer does not list its inode.
     NoListing,
     /// A search without result clears the flags of the inode without the lock under which pages
@@ -58,11 +58,11 @@ struct Model {
     mutant: Mutant,
     /// Writers request a round after the delay, and do not kick.
     asks: bool,
-    /// Left pages are not due once the time has been set. Otherwise they always are.
+    /// Delayed pages are not due once the time has been set. Otherwise they always are.
     waits: bool,
     pending: AtomicBool,
-    left: AtomicBool,
-    /// When the left pages are due has been set.
+    delayed: AtomicBool,
+    /// When the delayed pages are due has been set.
     due: AtomicBool,
     /// The threshold of a round that ends.
     threshold: Option<AtomicI64>,
@@ -93,7 +93,7 @@ impl Model {
     fn bit(&self, bit: Bit) -> &AtomicBool {
         match bit {
             Bit::Pending => &self.pending,
-            Bit::Left => &self.left,
+            Bit::Delayed => &self.delayed,
         }
     }
 }
@@ -110,7 +110,7 @@ impl Wb for Model {
     }
 
     fn test_and_set(&self, bit: Bit) -> bool {
-        if self.mutant == NoBarrierIfNoted && bit == Bit::Left && self.test(bit) {
+        if self.mutant == NoBarrierIfNoted && bit == Bit::Delayed && self.test(bit) {
             return true;
         }
         swap(self.bit(bit), true)
@@ -188,11 +188,11 @@ impl Flusher for Running {
         }
     }
 
-    fn rested_ms(&self) -> u64 {
+    fn served_ms_ago(&self) -> u64 {
         0
     }
 
-    fn room(&mut self) -> Result<i64, u32> {
+    fn device_limit(&mut self) -> Result<i64, u32> {
         Ok(Self::PORTION)
     }
 
@@ -259,7 +259,7 @@ impl Model {
             asks: false,
             waits: false,
             pending: AtomicBool::new(false),
-            left: AtomicBool::new(false),
+            delayed: AtomicBool::new(false),
             due: AtomicBool::new(false),
             threshold: None,
             place: Mutex::new(place),
@@ -339,12 +339,12 @@ impl Model {
         }
     }
 
-    /// A writer of few pages has listed its inode and found the left bit clear. It leaves its page,
+    /// A writer of few pages has listed its inode and found the delayed bit clear. It sets the bit,
     /// whether the bit is still clear or not.
     fn one_page_is_left(&self, cpu: usize) {
         self.dirty_one_page(cpu);
         *self.place.lock().unwrap() = Place::Dontcache;
-        self.test_and_set(Bit::Left);
+        self.test_and_set(Bit::Delayed);
     }
 
     /// The context that has dirtied the inode puts it into a list.
@@ -375,17 +375,17 @@ impl Model {
                 i64::MAX,
                 Purpose::Alone,
             );
-            if model.mutant != RestsWithoutInodes {
+            if model.mutant != SleepsWithoutInodes {
                 ended(&**model, budget, i64::MAX, written);
             }
         }
-        if rest(&**model).is_some() {
+        if before_sleep(&**model).is_some() {
             model.wakeups.fetch_add(1, Ordering::AcqRel);
         }
     }
 
     /// Checks the state after the flusher has run for all wake-ups.
-    fn check_at_rest(model: &Arc<Self>, message: &str) {
+    fn check_asleep(model: &Arc<Self>, message: &str) {
         let mut runs = 0;
         while model.take_wakeups() > 0 && runs < 4 {
             Self::flusher_runs(model);
@@ -393,7 +393,7 @@ impl Model {
         }
         assert_eq!(model.dontcache_dirty(), 0, "{message}");
         assert!(!model.pending.load(Ordering::Relaxed), "a request was left");
-        assert!(runs < 4, "the flusher does not rest");
+        assert!(runs < 4, "the flusher does not sleep");
     }
 }
 
@@ -408,7 +408,7 @@ fn check_writers(mutant: Mutant, place: Place, writers: usize, asks: bool) {
             asks,
             ..Model::new(mutant, place)
         });
-        let before = if asks { &model.left } else { &model.pending };
+        let before = if asks { &model.delayed } else { &model.pending };
         before.store(true, Ordering::Relaxed);
         let writers: Vec<_> = (0..writers)
             .map(|cpu| {
@@ -421,11 +421,11 @@ fn check_writers(mutant: Mutant, place: Place, writers: usize, asks: bool) {
         for writer in writers {
             writer.join().unwrap();
         }
-        Model::check_at_rest(&model, "a page dirtied before a kick was missed");
+        Model::check_asleep(&model, "a page dirtied before a kick was missed");
     });
 }
 
-/// Pages are left while the flusher runs. The flusher does not rest in between, because it looks for
+/// Pages are delayed while the flusher runs. It does not sleep in between, because it looks for
 /// requests between two portions of other work.
 fn check_leaving(mutant: Mutant) {
     loom::model(move || {
@@ -514,7 +514,7 @@ fn check_unlisted(mutant: Mutant) {
         }
         lister.join().unwrap();
         writer.join().unwrap();
-        Model::check_at_rest(&model, "a page was left to rest");
+        Model::check_asleep(&model, "the flusher sleeps beside a page");
     });
 }
 
@@ -557,7 +557,7 @@ fn check_two_writers(asks: bool) {
         for writer in writers {
             writer.join().unwrap();
         }
-        Model::check_at_rest(&model, "a page dirtied before a kick was missed");
+        Model::check_asleep(&model, "a page dirtied before a kick was missed");
     });
 }
 
@@ -572,13 +572,13 @@ fn check_counting(mutant: Mutant, asks: bool) {
                 model.dirtied[0].fetch_add(1, Ordering::Relaxed);
                 model.order_after_dirtying();
                 if asks {
-                    !model.test(Bit::Left) && !model.test_and_set(Bit::Left)
+                    !model.test(Bit::Delayed) && !model.test_and_set(Bit::Delayed)
                 } else {
                     !model.test(Bit::Pending) && !model.test_and_set(Bit::Pending)
                 }
             })
         };
-        let before = if asks { &model.left } else { &model.pending };
+        let before = if asks { &model.delayed } else { &model.pending };
         before.store(true, Ordering::Relaxed);
         let cover = || {
             let pages = model.consumed().unwrap_or(0);
@@ -658,9 +658,9 @@ fn no_page_of_an_inode_that_is_not_listed_yet_is_missed() {
 }
 
 #[test]
-#[should_panic(expected = "a page was left to rest")]
-fn a_flusher_that_rests_with_pages_is_caught() {
-    check_unlisted(RestsWithoutInodes);
+#[should_panic(expected = "the flusher sleeps beside a page")]
+fn a_flusher_that_sleeps_beside_pages_is_caught() {
+    check_unlisted(SleepsWithoutInodes);
 }
 
 #[test]

@@ -8,7 +8,9 @@
 
 use proptest::prelude::*;
 use std::cell::Cell;
-use writeback::kick::{self, ask, consume, ended, kick_at, rest, Bit, Run, Wb as _, DELAY_MS};
+use writeback::kick::{
+    self, ask, before_sleep, consume, ended, kick_at, Bit, Run, Wb as _, DELAY_MS,
+};
 use writeback::round::Ended;
 
 /// The time from a wake-up of the flusher to its run.
@@ -23,7 +25,7 @@ struct Wb {
     /// Whether inodes wait in the flusher's queue.
     queue: Cell<bool>,
     pending: Cell<bool>,
-    left: Cell<bool>,
+    delayed: Cell<bool>,
     due: Cell<u64>,
 }
 
@@ -31,7 +33,7 @@ impl Wb {
     fn bit(&self, bit: Bit) -> &Cell<bool> {
         match bit {
             Bit::Pending => &self.pending,
-            Bit::Left => &self.left,
+            Bit::Delayed => &self.delayed,
         }
     }
 }
@@ -96,9 +98,9 @@ struct Machine {
     rounds: i64,
     runs: u32,
     /// The limit of pages of a round, after which other work has its turn.
-    turn: i64,
+    quota: i64,
     /// The pages of writers that write while the flusher runs: after it has taken the requests,
-    /// after it has written the pages, and before it rests.
+    /// after it has written the pages, and before it sleeps.
     beside: [i64; 3],
 }
 
@@ -116,7 +118,7 @@ impl Machine {
             stays: 0,
             rounds: 0,
             runs: 0,
-            turn: i64::MAX,
+            quota: i64::MAX,
             beside: [0; 3],
         }
     }
@@ -125,10 +127,10 @@ impl Machine {
         self.wb.now.get()
     }
 
-    /// When the left pages are due, if the left bit is set.
+    /// When the delayed pages are due, if the delayed bit is set.
     fn deadline(&self) -> Option<u64> {
         let due_in = u64::from(self.wb.due_in().unwrap_or(0));
-        self.wb.test(Bit::Left).then_some(self.now() + due_in)
+        self.wb.test(Bit::Delayed).then_some(self.now() + due_in)
     }
 
     fn arm(&mut self, milliseconds: u32) {
@@ -183,7 +185,7 @@ impl Machine {
             self.rounds += 1;
             self.write_beside(0);
             let dirty = self.wb.dirty.get();
-            let budget = counted.min(self.turn);
+            let budget = counted.min(self.quota);
             let written =
                 (dirty - self.stays)
                     .max(0)
@@ -209,7 +211,7 @@ impl Machine {
             ended(&self.wb, counted, self.many, round);
         }
         self.write_beside(2);
-        if let Some(milliseconds) = rest(&self.wb) {
+        if let Some(milliseconds) = before_sleep(&self.wb) {
             self.arm(milliseconds);
         }
         self.check_somebody_comes();
@@ -270,10 +272,10 @@ proptest! {
     /// No deadline is put off, and in the end there is neither a timer nor a flusher that runs.
     #[test]
     fn no_page_waits_for_longer_than_the_delay(
-        writes in writes(), many in 1..3000i64, turn in prop_oneof![Just(i64::MAX), 1..3000i64],
+        writes in writes(), many in 1..3000i64, quota in prop_oneof![Just(i64::MAX), 1..3000i64],
     ) {
         let mut machine = Machine::new(many);
-        machine.turn = turn;
+        machine.quota = quota;
         machine.write_all(writes);
         // Two rounds: the second writes the pages that come during the first.
         machine.pass(2 * u64::from(DELAY_MS) + 3);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::kick::DELAY_MS;
 use writeback::round::{
-    portion, round, turn, Device, During, Flusher, Lists, Purpose, Written, FRUITLESS, INODES,
+    portion, quota, round, Device, During, Flusher, Lists, Purpose, Written, FRUITLESS, INODES,
     LOOKS,
 };
 
@@ -51,7 +51,7 @@ struct Wb {
     /// The round was told so.
     found_busy: bool,
     /// Milliseconds since a round was last served.
-    rested_ms: u64,
+    served_ms_ago: u64,
     /// The pages that the device has room for. A whole portion if none.
     room: Option<i64>,
     /// The number of pages that are dirtied in an inode while it is written.
@@ -76,11 +76,11 @@ impl Flusher for Wb {
         !self.dirty.is_empty()
     }
 
-    fn rested_ms(&self) -> u64 {
-        self.rested_ms
+    fn served_ms_ago(&self) -> u64 {
+        self.served_ms_ago
     }
 
-    fn room(&mut self) -> Result<i64, u32> {
+    fn device_limit(&mut self) -> Result<i64, u32> {
         match self.busy_from {
             Some(writes) if self.writes >= writes => {
                 self.found_busy = true;
@@ -347,7 +347,7 @@ proptest! {
         prop_assert_eq!(round(&mut wb, pages, i64::MAX, Purpose::Alone).pages, pages);
     }
 
-    /// Other inodes wait for a turn at most. Then another round follows, unless the device has
+    /// Other inodes wait for a quota at most. Then another round follows, unless the device has
     /// enough.
     #[test]
     fn a_turn_is_followed_by_another(
@@ -355,14 +355,14 @@ proptest! {
         busy_from in proptest::option::of(0..40usize),
     ) {
         let mut wb = Wb { dontcache: inodes.into(), busy_from, ..Wb::default() };
-        let (count, turn) = (wb.count(), turn(12, written));
+        let (count, quota) = (wb.count(), quota(12, written));
         wb.dirty.extend(other);
         let waits = wb.has_others();
-        let ended = round(&mut wb, count, turn, Purpose::Alone);
+        let ended = round(&mut wb, count, quota, Purpose::Alone);
         wb.check_costs();
-        prop_assert!(!waits || ended.pages < turn + PORTION);
+        prop_assert!(!waits || ended.pages < quota + PORTION);
         // The round itself finds some that are not its own.
-        let gives_way = wb.has_others() && (turn..count).contains(&ended.pages);
+        let gives_way = wb.has_others() && (quota..count).contains(&ended.pages);
         let again = if wb.found_busy { Some(BUSY_FOR) } else { gives_way.then_some(0) };
         prop_assert_eq!(ended.again_ms, again);
     }
@@ -420,7 +420,7 @@ fn a_slow_device_is_spared() {
             under_way,
             elapsed_ms,
         }
-        .room()
+        .limit()
     };
     // 12 KiB a millisecond.
     assert_eq!(room(240, 480, 20), Ok(Some(480)));
@@ -450,12 +450,12 @@ fn pages_do_not_wait_for_a_device_that_is_always_busy() {
         busy: false,
         of_sync: false,
     };
-    let written = |rested_ms, other: Option<&Inode>| {
+    let written = |served_ms_ago, other: Option<&Inode>| {
         let mut wb = Wb {
             dontcache: [inode.clone()].into(),
             dirty: other.cloned().into_iter().collect(),
             busy_from: Some(0),
-            rested_ms,
+            served_ms_ago,
             ..Wb::default()
         };
         let ended = round(&mut wb, 2 * PORTION, i64::MAX, Purpose::Alone);

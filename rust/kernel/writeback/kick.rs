@@ -19,9 +19,9 @@
 //! | bit | set | taken by [`consume`] |
 //! | --- | --- | --- |
 //! | pending | by a writer, or at the end of a round | always |
-//! | left | by a writer of few pages, a round, or a flusher that rests | if due, or with pending |
+//! | delayed | by a writer of few pages, a round, or before a sleep | if due, or with pending |
 //!
-//! A context that finds the left bit clear sets when the pages are due, then the bit, and then
+//! A context that finds the delayed bit clear sets when the pages are due, then the bit, and then
 //! queues the flusher for that time. A round that leaves pages may set an earlier time. If several
 //! contexts do so at once, any of the times may remain: none is more than [`DELAY_MS`] away.
 //!
@@ -62,9 +62,9 @@ pub fn kick_at(page_shift: u32, background: u64) -> i64 {
 pub enum Bit {
     /// A round is requested now (`WB_start_dontcache`).
     Pending,
-    /// Dirty dropbehind pages are to be written without a kick (`WB_dontcache_left`). Either a
-    /// round has left them, they are few, or a flusher that was about to rest has found them.
-    Left,
+    /// Dirty dropbehind pages are to be written without a kick (`WB_dontcache_delayed`). Either a
+    /// round has left them, they are few, or a flusher that was about to sleep has found them.
+    Delayed,
 }
 
 /// What the protocol needs of a `bdi_writeback`.
@@ -94,10 +94,10 @@ pub trait Wb {
     /// Sets the threshold. Only the flusher calls this. A full barrier, for [`ended`].
     fn set_kick_at(&self, pages: i64);
 
-    /// Sets when the left pages are due: in so many milliseconds.
+    /// Sets when the delayed pages are due: in so many milliseconds.
     fn set_due_in(&self, milliseconds: u32);
 
-    /// In how many milliseconds the left pages are due. None if they are due now. Reads the time
+    /// In how many milliseconds the delayed pages are due. None if they are due now. Reads the time
     /// after an earlier look at the bit.
     fn due_in(&self) -> Option<u32>;
 
@@ -123,7 +123,7 @@ pub enum Run {
 #[inline(always)]
 pub fn is_asked(wb: &impl Wb) -> bool {
     wb.order_after_dirtying();
-    wb.test(Bit::Pending) || wb.test(Bit::Left) && wb.about_dirty() < wb.kick_at()
+    wb.test(Bit::Pending) || wb.test(Bit::Delayed) && wb.about_dirty() < wb.kick_at()
 }
 
 /// Requests a round for the pages that the caller has dirtied: immediately if there are many, after
@@ -141,7 +141,7 @@ pub fn ask(wb: &impl Wb) -> Option<Run> {
     if wb.about_dirty() >= wb.kick_at() {
         return (!wb.test_and_set(Bit::Pending)).then_some(Run::Now);
     }
-    leave(wb).then_some(Run::Later)
+    delay(wb).then_some(Run::Later)
 }
 
 /// Whether a round is requested now. On a device without DONTCACHE these two reads of bits are the
@@ -154,7 +154,7 @@ pub fn is_asked_for(wb: &impl Wb) -> bool {
 /// Whether pages are left and due.
 #[inline(always)]
 fn is_due(wb: &impl Wb) -> bool {
-    wb.test(Bit::Left) && wb.due_in().is_none()
+    wb.test(Bit::Delayed) && wb.due_in().is_none()
 }
 
 /// Takes the requests and returns how many pages the round is to write: the exact count of dirty
@@ -170,8 +170,8 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
         return None;
     }
     // The round serves both requests.
-    let pages = if wb.test(Bit::Left) && wb.test_and_clear(Bit::Left) {
-        // The round that left pages may have left the threshold infinite. So a round follows even
+    let pages = if wb.test(Bit::Delayed) && wb.test_and_clear(Bit::Delayed) {
+        // The round that set the bit may have left the threshold infinite. So a round follows even
         // if no page is counted, because its end sets the threshold again.
         wb.dontcache_dirty()
     } else {
@@ -185,18 +185,18 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
     Some(pages)
 }
 
-/// Sets the left bit for pages that the caller has counted. The caller has found the bit clear.
+/// Sets the delayed bit for pages that the caller has counted. The caller has found the bit clear.
 /// Returns whether it still was.
-pub fn leave(wb: &impl Wb) -> bool {
+pub fn delay(wb: &impl Wb) -> bool {
     // Before the bit: otherwise a flusher that runs just then finds the pages due.
     wb.set_due_in(DELAY_MS);
-    !wb.test_and_set(Bit::Left)
+    !wb.test_and_set(Bit::Delayed)
 }
 
 /// Ends a round that was to write `counted` pages. Writers kick again at `kick_at` pages, plus the
 /// pages that the round has left.
 ///
-/// The next round writes what this round leaves, even if it begins before the flusher rests. Pages
+/// The next round writes what this round leaves, even if it begins before the flusher sleeps. Pages
 /// that were counted and not found may belong to an inode that a writer has dirtied and not yet put
 /// into a list. There may never be another request for these pages.
 ///
@@ -216,11 +216,11 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
     });
     if let Some(milliseconds) = round.again_ms {
         // An earlier due time is kept.
-        if !wb.test_and_set(Bit::Left) || wb.due_in().is_some_and(|due| due > milliseconds) {
+        if !wb.test_and_set(Bit::Delayed) || wb.due_in().is_some_and(|due| due > milliseconds) {
             wb.set_due_in(milliseconds);
         }
-    } else if counted > 0 && (counted > round.pages || wb.has_queue()) && !wb.test(Bit::Left) {
-        leave(wb);
+    } else if counted > 0 && (counted > round.pages || wb.has_queue()) && !wb.test(Bit::Delayed) {
+        delay(wb);
     }
     // Enough pages may have come during the round, and there may be no later writer that requests a
     // round for them: the last one may have read the infinite threshold. The sum confirms it: the
@@ -231,23 +231,23 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
     }
 }
 
-/// The flusher is about to rest. Returns in how many milliseconds it has to run again, if pages are
-/// left, or queued inodes have dirty dropbehind pages. A page may have been locked or its inode
+/// The flusher is about to sleep. Returns in how many milliseconds it has to run again, if pages
+/// are left, or queued inodes have dirty dropbehind pages. A page may have been locked or its inode
 /// busy, and there may never be another write to it. Without DONTCACHE no sum is computed.
 ///
 /// No C counterpart: in C such pages wait for periodic writeback.
 #[inline(always)]
-pub fn rest(wb: &impl Wb) -> Option<u32> {
+pub fn before_sleep(wb: &impl Wb) -> Option<u32> {
     // A rescuer may have skipped a request, or enough pages may have come beside the last round.
     if wb.test(Bit::Pending) {
         return Some(0);
     }
-    if !wb.test(Bit::Left) {
+    if !wb.test(Bit::Delayed) {
         // A rescuer may have queued the inodes for other work.
         if !wb.has_queue() || wb.dontcache_dirty() <= 0 {
             return None;
         }
-        leave(wb);
+        delay(wb);
     }
     Some(wb.due_in().unwrap_or(0))
 }

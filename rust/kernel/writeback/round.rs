@@ -9,15 +9,15 @@
 //! - costs what it writes: it looks only at inodes that may have such folios, and at few dirty
 //!   folios of each;
 //! - writes in portions, and ends after one portion if a work item is queued;
-//! - ends after a [`turn`] if there are other inodes to be written;
+//! - ends after a [`quota`] if there are other inodes to be written;
 //! - gives a slow device small portions, and the next one when the last one is almost written
-//!   ([`Device::room`]);
+//!   ([`Device::limit`]);
 //! - first takes the inodes that interrupted work has queued, if they may have such folios. Within
 //!   work for `sync()` it skips all inodes that are queued, and those that the sync is to write:
 //!   the sync would miss an inode whose dirtied time changes before the sync reaches it;
 //! - holds the lock of the lists for at most [`INODES`] inodes and [`LOOKS`] dirty folios of each.
 //!
-//! After the delay, the flusher retries the pages that a round leaves. After a turn, the flusher
+//! After the delay, the flusher retries the pages that a round leaves. After a quota, the flusher
 //! first does its other work, and then begins the next round.
 //!
 //! Times are in milliseconds, pages are those of the page cache.
@@ -89,7 +89,7 @@ impl Ended {
 
 /// How many pages of `1 << page_shift` bytes a round writes before other inodes have their turn: as
 /// many as were `written` since a round was last served, and at least 16 MiB.
-pub fn turn(page_shift: u32, written: i64) -> i64 {
+pub fn quota(page_shift: u32, written: i64) -> i64 {
     written.max(many(page_shift))
 }
 
@@ -128,7 +128,7 @@ impl Device {
     /// How much the device may get at a time if it is known to be slow, in KiB, at most 1 MiB. None
     /// if it may get a whole portion. The error is the number of milliseconds after which the
     /// flusher is to try again, at most 50.
-    pub fn room(self) -> Result<Option<i64>, u32> {
+    pub fn limit(self) -> Result<Option<i64>, u32> {
         let fast = self.elapsed_ms.saturating_mul(FAST);
         // While the flusher occupies the only CPU, no completion is counted.
         let is_unknown = self.is_idle() || self.elapsed_ms < 5 || self.written <= 0;
@@ -193,10 +193,10 @@ pub trait Flusher {
     fn has_others(&self) -> bool;
 
     /// Milliseconds since a round was last served, or the device was last idle.
-    fn rested_ms(&self) -> u64;
+    fn served_ms_ago(&self) -> u64;
 
-    /// How many pages the device may get, by [`Device::room`].
-    fn room(&mut self) -> Result<i64, u32>;
+    /// How many pages the device may get, by [`Device::limit`].
+    fn device_limit(&mut self) -> Result<i64, u32>;
 }
 
 /// What the round may do.
@@ -220,14 +220,14 @@ pub enum During {
 }
 
 impl During {
-    /// What a round may do now, or None if no round may run. A round was last served `rested_ms`
+    /// What a round may do now. None if no round may run. A round was last served `served_ms_ago`
     /// ago.
     #[inline]
-    pub fn purpose(self, rested_ms: u64) -> Option<Purpose> {
+    pub fn purpose(self, served_ms_ago: u64) -> Option<Purpose> {
         match self {
             Self::OtherWork => Some(Purpose::Alone),
-            Self::Sync if rested_ms >= IN_SYNC_MS => Some(Purpose::Beside),
-            Self::NextWork if rested_ms >= BETWEEN_MS => Some(Purpose::Beside),
+            Self::Sync if served_ms_ago >= IN_SYNC_MS => Some(Purpose::Beside),
+            Self::NextWork if served_ms_ago >= BETWEEN_MS => Some(Purpose::Beside),
             Self::Sync | Self::NextWork => None,
         }
     }
@@ -258,10 +258,10 @@ fn queue(lists: &mut impl Lists) -> Queued {
 
 /// Writes `budget` pages of the inodes that have dirty dropbehind pages. The budget is the exact
 /// count when the round begins, so that a writer that continues does not keep the round from
-/// ending. The round ends after `turn` pages if there are other inodes.
+/// ending. The round ends after `quota` pages if there are other inodes.
 ///
 /// A round without a budget only leaves inodes that have no dirty dropbehind folio.
-pub fn round<F: Flusher>(flusher: &mut F, budget: i64, turn: i64, purpose: Purpose) -> Ended {
+pub fn round<F: Flusher>(flusher: &mut F, budget: i64, quota: i64, purpose: Purpose) -> Ended {
     let mut left = budget.max(0);
     let mut ended = Ended {
         pages: 0,
@@ -273,10 +273,10 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, turn: i64, purpose: Purpo
     loop {
         let mut portion = F::PORTION;
         if left > 0 && purpose == Purpose::Alone {
-            match flusher.room() {
+            match flusher.device_limit() {
                 Ok(pages) => portion = pages,
                 // Other work may keep the device busy for longer than a page may wait.
-                Err(_) if ended.pages == 0 && flusher.rested_ms() >= DELAY_MS.into() => {
+                Err(_) if ended.pages == 0 && flusher.served_ms_ago() >= DELAY_MS.into() => {
                     if !flusher.has_others() {
                         portion = F::PORTION / 4;
                     }
@@ -308,7 +308,7 @@ pub fn round<F: Flusher>(flusher: &mut F, budget: i64, turn: i64, purpose: Purpo
         drop(lists);
 
         fruitless = if progress { 0 } else { fruitless + 1 };
-        let gives_way = ended.pages >= turn && flusher.has_others();
+        let gives_way = ended.pages >= quota && flusher.has_others();
         if gives_way && progress && left > 0 {
             ended.again_ms = Some(0);
         }
