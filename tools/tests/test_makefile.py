@@ -19,9 +19,7 @@ def clean() -> dict[str, str]:
 def make(*words: str, **environment: str) -> list[str]:
     """The words of the one command that make would run."""
     command = ["make", "-n", "--no-print-directory", *words]
-    done = subprocess.run(
-        command, cwd=PROJECT, env=clean() | environment, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, cwd=PROJECT, env=clean() | environment, capture_output=True, text=True, check=True)
     return shlex.split(done.stdout.replace("\\\n", ""))
 
 
@@ -100,11 +98,10 @@ results ARGS=nothing           argument page: invalid choice: 'nothing'
 @pytest.mark.parametrize("line", WRONG.strip().splitlines())
 def test_wrong_words_are_refused_at_once_in_one_line(line: str) -> None:
     words = make(*shlex.split(line[:30]))
-    status, said = int(words[-1]) if words[0] == "echo" else 0, words[1]
     if words[0] != "echo":
         done = subprocess.run(words[words.index("python3") :], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
-        status, said = done.returncode, done.stdout + done.stderr.rstrip()
-    assert status == 2 and said.startswith("error: " + line[30:].strip()) and "\n" not in said
+        words = ["", done.stdout + done.stderr.rstrip(), str(done.returncode)]
+    assert words[-1] == "2" and words[1].startswith("error: " + line[30:].strip()) and "\n" not in words[1]
 
 
 def test_help_names_all_that_there_is() -> None:

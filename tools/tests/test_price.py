@@ -33,10 +33,7 @@ def measured(cell: price.Cell, *totals: int, stays: bool = False) -> price.Measu
 
 
 def found(cell: price.Cell, c: tuple[int, ...], rust: tuple[int, ...], c_stays: bool = False) -> price.Results:
-    return {
-        "c": {cell.name: measured(cell, *c, stays=c_stays)},
-        "rust": {cell.name: measured(cell, *rust)},
-    }
+    return {"c": {cell.name: measured(cell, *c, stays=c_stays)}, "rust": {cell.name: measured(cell, *rust)}}
 
 
 def test_regions_are_read_without_the_drive() -> None:

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Writes with DONTCACHE to files of an NFS client, of one page and more, a second after fsync or close."""
+"""Writes with DONTCACHE to files of an NFS client, of one page and more, a second after fsync or close; its counter."""
 
 import os
 import time
 
-from lib.dontcache import MIB, cached_pages, file_system, opened, pattern, write_dontcache
+from lib.dontcache import MIB, cached_pages, file_system, held, opened, pattern, write_dontcache
 from lib.nfs import serve_by, served
-from lib.row import Verdict, main, nothing_left, tried
+from lib.row import Verdict, held_counter, main, nothing_left, pages_left, tried
 
 SIZES = {"a page": 4096, "a request": 64 << 10, "many requests": 16 * MIB}
-RESTS = 1.2
-"""Seconds: the page that a file ends in may stay for one."""
 
 
 def client() -> Verdict:
@@ -29,9 +27,14 @@ def client() -> Verdict:
                         write_dontcache(fd, offset, pattern(offset, min(size, MIB)))
                     if end == "fsync":
                         os.fsync(fd)
-                time.sleep(RESTS)
                 with opened(path, os.O_RDONLY) as fd:
-                    left[f"{name}, {end}"] = cached_pages(fd)
+                    left[f"{name}, {end}"] = pages_left(fd, size, 1)
+                    assert os.pread(fd, size, 0) == pattern(0, size), f"other data in {path.name}"
+        with held(), opened(mounted / "counted") as fd:
+            time.sleep(0.3)  # A round may have been asked for.
+            write_dontcache(fd, 0, pattern(0, MIB))
+            counted, true = held_counter(str(mounted))
+        left["wrongly counted"] = abs(counted - true) if true else -1
     return nothing_left(left)
 
 

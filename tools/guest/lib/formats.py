@@ -6,15 +6,16 @@ import errno
 import itertools
 import os
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 from lib.devices import Device, brd
-from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, call, counter, forget, mounted, opened, run, waited
+from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, call, counter, forget, held, mounted, opened, run, waited
 from lib.dontcache import write_dontcache
-from lib.row import NOTHING, Verdict, of_each, pages_left
+from lib.row import NOTHING, Verdict, exact, held_counter, of_each, pages_left, told
 
 SECONDS = 1
 """Until nothing of what is durable may be cached."""
@@ -64,7 +65,7 @@ def plain(kind: str, *options: str, mode: str = "rw", device: str = NVME) -> For
         if fresh:
             run(*MKFS[kind], *options, device)
         with mounted(kind, device, mode) as root:
-            yield Place(root, root, device, 2 if kind == "btrfs" else 1)
+            yield Place(root, root, *("btrfs", 2) if kind == "btrfs" else (device, 1))
 
     return place
 
@@ -144,6 +145,18 @@ class Steps:
             self.contents["clone"] = bytearray(self.contents["file"])
             self.write("over shared", "clone", 5 * KIB)
 
+    def count(self) -> None:
+        """Dirty a page again, and see that it is counted."""
+        name = next(iter(self.contents))
+        self.contents[name][: 4 * KIB] = bytes(4 * KIB)
+        with opened(self.place.root / name) as fd, held():
+            time.sleep(0.3)  # A round may have been asked for.
+            write_dontcache(fd, 0, bytes(4 * KIB))
+            counted = held_counter(self.place.device)
+            os.fsync(fd)
+        if not exact(counted) or counted == NOTHING:
+            raise Wrong(f"{told(counted)} dirty pages counted")
+
 
 def wrong_with(file_system: Format, steps: Callable[[Steps], None] = Steps.all) -> str:
     """The first thing that is wrong with a format."""
@@ -151,6 +164,7 @@ def wrong_with(file_system: Format, steps: Callable[[Steps], None] = Steps.all) 
         with file_system(True) as place:
             done = Steps(place)
             steps(done)
+            done.count()
             if waited(lambda: counter(place.device) == NOTHING, 5) is None:
                 raise Wrong(f"the counter is {counter(place.device)}")
         with file_system(False) as place:

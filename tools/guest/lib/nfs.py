@@ -132,12 +132,7 @@ def served(root: Path, where: Path = Path("/tmp/nfs"), options: str = "", larges
     _loopback_up()
     where.mkdir(exist_ok=True)
     all_options = "addr=127.0.0.1,clientaddr=127.0.0.1,vers=4.2" + (f",{options}" if options else "")
-    with (
-        _mounted("nfsd", PROC, "nfsd"),
-        _server(root, largest),
-        _client(where, all_options),
-        _kept_as_it_is(),
-    ):
+    with _mounted("nfsd", PROC, "nfsd"), _server(root, largest), _client(where, all_options), _kept_as_it_is():
         yield where
 
 

@@ -187,9 +187,7 @@ def conformance_page(document: Document) -> str:
 def where(rows: list[dict[str, Any]], cores: list[str]) -> list[list[str]]:
     """The places where the rows were tried, and what was wrong there on each core."""
     told = [[row["results"][core].get("each", {}) for core in cores] for row in rows]
-    return [
-        [place, *(of_core.get(place, "not run") or "kept" for of_core in each)] for each in told for place in each[-1]
-    ]
+    return [[place, *(of_core.get(place, "not run") or "kept" for of_core in each)] for each in told for place in each[-1]]
 
 
 def _verdict(result: dict[str, Any]) -> list[str]:

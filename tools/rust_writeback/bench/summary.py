@@ -34,9 +34,7 @@ class Metric:
 
 def _latency(percent: float, of_syncs: bool = False) -> Metric:
     name = f"{'sync_' if of_syncs else ''}p{percent:g}"
-    return Metric(
-        name, name.replace("_", " "), "ms", lambda boot: boot.percentile_ms(percent, of_syncs), of_step=False
-    )
+    return Metric(name, name.replace("_", " "), "ms", lambda boot: boot.percentile_ms(percent, of_syncs), of_step=False)
 
 
 def _of_writes(value: Callable[[Measurement], float]) -> Value:
@@ -63,9 +61,7 @@ SWITCHES = Metric("switches", "switches", "1/MiB", lambda boot: boot.used["conte
 WRITE_SIZE = Metric(
     "write_size", "write of device", "KiB", _of_writes(lambda boot: boot.device["written"] / boot.device["writes"] / 1024)
 )
-AMPLIFICATION = Metric(
-    "amplification", "device/written", "", _of_writes(lambda boot: boot.device["written"] / boot.written)
-)
+AMPLIFICATION = Metric("amplification", "device/written", "", _of_writes(lambda boot: boot.device["written"] / boot.written))
 
 SHORT = (
     SECOND_HALF,
