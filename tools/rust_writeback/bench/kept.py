@@ -185,9 +185,9 @@ def conformance_page(document: Document) -> str:
 
 
 def where(rows: list[dict[str, Any]], cores: list[str]) -> list[list[str]]:
-    """The places where the rows were tried, and what was wrong there on each core."""
-    told = [[row["results"][core].get("each", {}) for core in cores] for row in rows]
-    return [[place, *(of_core.get(place, "not run") or "kept" for of_core in each)] for each in told for place in each[-1]]
+    """The places where the rows were tried, the rows, and what was wrong there on each core."""
+    told = [(f"`{row['name']}`", [row["results"][core].get("each", {}) for core in cores]) for row in rows]
+    return [[at, row, *(core.get(at, "not run") or "kept" for core in each)] for row, each in told for at in each[-1]]
 
 
 def _verdict(result: dict[str, Any]) -> list[str]:
