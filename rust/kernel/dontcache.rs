@@ -45,9 +45,6 @@ use core::mem::MaybeUninit;
 const DONTCACHE_DIRTY: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_DIRTY;
 const DONTCACHE_LISTED: c_ulong = 1 << bindings::mapping_flags_AS_DONTCACHE_LISTED;
 
-/// `PAGECACHE_TAG_DIRTY`, a C macro with a cast, which bindgen does not translate.
-const TAG_DIRTY: bindings::xa_mark_t = 0;
-
 /// Dirty dropbehind pages that a CPU counts locally. Set with the first wb, then constant.
 static CPU_BATCH: Atomic<i32> = Atomic::new(1);
 
@@ -215,17 +212,18 @@ impl PagesGuard<'_> {
             cursor.assume_init_mut()
         };
         for _ in 0..looks {
+            let dirty = bindings::PAGECACHE_TAG_DIRTY;
             // SAFETY: The lock is held, so the index does not change during the walk.
-            let entry = unsafe { bindings::xas_find_marked(cursor, c_ulong::MAX, TAG_DIRTY) };
+            let entry = unsafe { bindings::xas_find_marked(cursor, c_ulong::MAX, dirty) };
             if entry.is_null() {
                 return false;
             }
-            // With DAX an entry is a value, not a folio: its lowest bit is set.
-            if entry.addr() & 1 == 0
-                // SAFETY: The page cache has a reference on the folio, and keeps it while the lock
-                // is held.
-                && unsafe { Folio::from_raw(entry.cast()) }.is_dontcache_dirty()
-            {
+            // SAFETY: Any entry may be tested. A DAX entry is a value, not a folio. The page cache
+            // has a reference on the folio, and keeps it while the lock is held.
+            let is_dirty = unsafe {
+                !bindings::xa_is_value(entry) && Folio::from_raw(entry.cast()).is_dontcache_dirty()
+            };
+            if is_dirty {
                 return true;
             }
         }

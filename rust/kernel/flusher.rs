@@ -50,11 +50,6 @@ use crate::{
 };
 use core::ptr;
 
-/// `I_DIRTY`, a macro that combines these flags.
-const DIRTY: u32 = bindings::inode_state_flags_enum_I_DIRTY_SYNC
-    | bindings::inode_state_flags_enum_I_DIRTY_DATASYNC
-    | bindings::inode_state_flags_enum_I_DIRTY_PAGES;
-
 /// The inode is queued: it is in `b_io` or `b_more_io`, and stays there if it is made dirty. The
 /// flag stays set if a round puts the inode back into `b_dontcache` unwritten, until the next round
 /// or other work writes the inode.
@@ -458,7 +453,9 @@ impl Lists<'_> {
                     let round_writes = unsafe { (*wb).dontcache_portion != 0 };
                     self.to_back(link, if round_writes { List::MoreIo } else { List::Io });
                 }
-                Some(_) if is(DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) => {
+                Some(_)
+                    if is(bindings::I_DIRTY) && !is(bindings::inode_state_flags_enum_I_FREEING) =>
+                {
                     let list = self.wb.head(List::Dontcache);
                     // SAFETY: The inode is live, both locks are held, and the list is the wb's.
                     unsafe { bindings::wb_move_inode(raw, wb, list) };
