@@ -47,7 +47,7 @@ def test_which_core_and_which_mode_is_first_alternates(guests: Guests) -> None:
         assert steps_of == [("sequential", True), ("random", False)] * 3
 
 
-def test_what_was_interrupted_goes_on_with_its_revisions_and_what_was_finished_starts_anew(
+def test_an_interrupted_run_continues_and_a_finished_one_starts_again(
     guests: Guests, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ("--only", "depth-1/device/dontcache", "--pairs", "2")
@@ -73,7 +73,7 @@ def test_what_was_interrupted_goes_on_with_its_revisions_and_what_was_finished_s
 @pytest.mark.parametrize(
     "words", ["--mem=fast", "--drive=floppy", "--drive=bps=1G,iops=0", "--pairs=0", "--native=2", "--cpus=0"]
 )
-def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, words: str) -> None:
+def test_a_wrong_option_of_bench_gets_one_line(guests: Guests, words: str) -> None:
     name, _, value = words.removeprefix("--").partition("=")
     with pytest.raises(Failure, match=f"(?i){name}.*{value}") as caught:
         guests.bench(words)
@@ -81,7 +81,7 @@ def test_what_cannot_be_asked_for_is_told_in_a_line(guests: Guests, words: str) 
     assert not guests.booted
 
 
-def test_what_a_boot_is_made_of_has_to_be_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_load_or_driver_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bench").mkdir()
     monkeypatch.setattr(boots, "DRIVER", tmp_path)
     monkeypatch.setattr(paths, "BZIMAGE", tmp_path / "bzImage")

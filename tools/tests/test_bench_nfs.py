@@ -27,7 +27,7 @@ def served(planned: list[catalogue.Load], *cached: int) -> list[dict[str, Any]]:
     return lines
 
 
-def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
+def test_a_direct_client_is_direct_in_each_mode_of_the_server() -> None:
     for step in STEPS:
         assert step.plan()["environment"] == {"BENCH_DIRECT": "1", "BENCH_UNCACHED": "0"}
 
@@ -35,7 +35,7 @@ def test_a_client_is_told_to_be_direct_whatever_the_server_does() -> None:
 @pytest.mark.parametrize(
     ("scenario", "cached", "accepted"), [("random-64k", 0, True), ("random-64k", 40000, False), ("sequential", 0, False)]
 )
-def test_what_a_server_leaves_proves_it_where_every_write_was_synced(scenario: str, cached: int, accepted: bool) -> None:
+def test_pages_of_the_server_prove_its_mode_if_each_write_was_synced(scenario: str, cached: int, accepted: bool) -> None:
     planned = steps(f"{scenario}/nfs/dontcache")
     lines = served(planned, cached)
     lines[1]["dontcache_round"] = 0
@@ -62,7 +62,7 @@ cd /share && exec python3 -B -m bench "$1"
 
 
 @pytest.mark.skipif(not paths.BZIMAGE.exists(), reason="build/bzImage is not there; make kernel builds it")
-def test_a_server_that_stops_is_told_and_holds_nobody() -> None:
+def test_a_stopped_server_is_reported_and_blocks_no_client() -> None:
     """Once it is gone a client waits for it, and so would fio, which then cannot be killed."""
     plan = {"steps": [step.plan() for step in STEPS[:2]], "interval": 0.05, "file_system": "nfs"}
     drive = VmOptions(mem="512M", nvme=NvmeOptions(bps="10M"), share=boots.DRIVER)
@@ -85,7 +85,7 @@ LISTENS = "  sl  local_address\n   1: 00000000:0801 00000000:0000 0A 0\n"
         ("FILE_SYSTEMS", "nodev\tnfsd\n", "lacks NFS"),
     ],
 )
-def test_a_machine_that_cannot_serve_says_why(
+def test_a_machine_without_an_nfs_server_is_refused_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str, what: str
 ) -> None:
     for name in ("FILE_SYSTEMS", "NFSD", "LOCALIO"):

@@ -89,7 +89,7 @@ def fresh(disk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.skip("no io_uring here")
 
 
-def test_the_driver_says_from_when_on_all_was_durable(fresh: Path) -> None:
+def test_the_driver_reports_when_all_data_was_durable(fresh: Path) -> None:
     output = bytearray()
     hardware.run_driver(plan(fresh, "size=1m", "rate=2m"), output.extend)
     guest, step, end = results.read_lines(output)
@@ -111,7 +111,7 @@ def test_an_interrupted_driver_removes_its_files(fresh: Path) -> None:
     assert list(fresh.iterdir()) == []
 
 
-def test_a_folder_without_dontcache_is_told(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_dontcache_is_refused(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a file system that is none of fio's fault: tmpfs never has it."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         where = target.Target(Path(folder), "/mnt/here", "tmpfs")
@@ -149,7 +149,7 @@ def test_a_device_in_use_is_refused(device: target.Target, monkeypatch: pytest.M
         device.check(True)
 
 
-def test_too_little_room_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_little_disk_space_is_refused_before_a_load_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     where, loads = target.Target(tmp_path, "/mnt/here", "xfs"), [LOADS["sequential/xfs/buffered"]]
     for free, fits in (((1 << 30) + target.SLACK, True), (1 << 30, False)):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: SimpleNamespace(free=free))
@@ -219,7 +219,7 @@ def test_a_device_gets_the_loads_of_devices_and_no_other(
     assert {step["name"].split("/")[0] for step in plan["steps"]} == {"device-read", "depth-1"}
 
 
-def test_what_cannot_be_measured_is_partial(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_load_makes_the_report_partial(rounds: Rounds, capsys: pytest.CaptureFixture[str]) -> None:
     """What was written with DONTCACHE is in the cache all the same, once."""
     rounds.spoil[1] = lambda lines: lines[2]["cached_after"].update({"large.data": (2 << 30) // results.PAGE})
     assert rounds.bench("--only", "sequential", "--pairs", "3") == 1

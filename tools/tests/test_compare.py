@@ -47,7 +47,7 @@ THRESHOLD = 2 * (1 << 30) // 10 // results.PAGE
         (lambda lines: lines[1].update(background_pages=THRESHOLD), "it wrote 1074 MB, less than 10 times the background"),
     ],
 )
-def test_what_proves_nothing_is_refused(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
+def test_a_measurement_that_did_not_exercise_its_subject_is_refused(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
     lines = boot("rust", STEPS)
     assert len(accept(lines, STEPS, 2, RUST)) == 8
     spoil(lines)
@@ -81,7 +81,7 @@ def test_a_percentile_takes_ten_requests_beyond_it(requests: int, told: list[flo
         ({10: 100_000, 1000: 1000}, 99.9, 1000),
     ],
 )
-def test_a_percentile_is_what_enough_requests_do_not_exceed(bins: dict[int, int], percent: float, value: int) -> None:
+def test_a_percentile_needs_enough_requests(bins: dict[int, int], percent: float, value: int) -> None:
     assert latency(bins).percentile_ms(percent) == value / 1e6
 
 
@@ -114,7 +114,7 @@ def test_the_second_half_begins_when_half_of_it_is_on_the_drive(name: str, read:
         accept(lines, planned, 1, RUST)
 
 
-def test_what_is_paced_or_ends_with_others_has_no_second_half() -> None:
+def test_paced_loads_and_endless_jobs_have_no_second_half() -> None:
     planned = steps("paced/xfs/buffered", "noisy/xfs/buffered")
     paced, writer, readers = accept(boot("rust", planned), planned, 1, RUST)
     assert (paced.paced, writer.paced, writer.half_ms, readers.half_ms) == (True, False, 400, None)
@@ -133,7 +133,7 @@ READ = steps("device-read/device/buffered", "device-read/device/dontcache", "ran
         (lambda lines: lines[0].update(memory=208 << 20), "random-read/xfs/buffered, rust core: its files fit into the guest's memory"),
     ],
 )
-def test_reads_prove_their_mode_by_what_stays(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
+def test_cached_pages_prove_the_mode_of_reads(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
     lines = boot("rust", READ)
     accept(lines, READ, 1, RUST)
     spoil(lines)
@@ -141,7 +141,7 @@ def test_reads_prove_their_mode_by_what_stays(spoil: Callable[[list[dict[str, An
         accept(lines, READ, 1, RUST)
 
 
-def test_the_driver_reads_what_the_kernel_says() -> None:
+def test_the_driver_reads_the_files_of_the_kernel() -> None:
     counters = b"7:0 1 2\n259:1 30 40\n259:10 5 6\n"
     assert files.counter(counters, b"259:1") == 30
     with pytest.raises(files.Refused, match="no line for 259:2"):

@@ -37,7 +37,7 @@ ROWS = [Row(name, "no oops", "x") for name in ("first", "second", "third")]
         (Ended("x", KEEPS, 0, 1.0, kind=EARLY), NOT_RUN),
     ],
 )
-def test_a_row_is_kept_only_if_it_says_so_and_ends_well(ended: Ended, verdict: str) -> None:
+def test_a_row_is_kept_only_if_it_prints_so_and_exits_with_0(ended: Ended, verdict: str) -> None:
     result = conformance.judge(ended)
     assert (result.verdict, result.each) == (verdict, {"xfs": ""} if verdict == KEPT else {})
 
@@ -51,7 +51,7 @@ def test_a_row_that_kills_the_guest_is_named_and_the_others_go_on(monkeypatch: p
     assert c == Counts(3)
 
 
-def test_what_the_kernel_says_in_its_log_alone_is_the_row_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_kernel_message_belongs_to_the_row_that_ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     console = tmp_path / "console"
     complaint = "259:0: 7 pages were counted"
     console.write_text("\n".join(["guest script: first", "guest script: second", complaint, "guest script: third"]))
@@ -85,11 +85,11 @@ LISTED = mutants.read()
         (KEPT, KEPT, "survived"),
     ],
 )
-def test_a_row_has_to_come_to_the_end_that_is_foretold(verdict: str, expected: str, wrong: str) -> None:
+def test_a_mutant_is_found_only_by_the_verdict_in_its_list(verdict: str, expected: str, wrong: str) -> None:
     assert mutants.wrong(replace(MUTANT, verdict=expected), Result(verdict, "")) == wrong
 
 
-def test_what_cannot_be_built_or_run_fails_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_cannot_be_built_or_booted_fails_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise Failure("no drive")
 
@@ -110,14 +110,14 @@ def test_a_line_that_is_not_there_once_does_not_apply(content: str) -> None:
     ("found_by", "said"),
     [('rows = ["no_lost_kick_y"]', "names no_lost_kick_y"), ("rows = []", "names nothing")],
 )
-def test_what_is_written_down_wrong_is_refused(tmp_path: Path, found_by: str, said: str) -> None:
+def test_a_mistake_in_the_list_of_mutants_is_refused(tmp_path: Path, found_by: str, said: str) -> None:
     path = tmp_path / "mutants.toml"
     path.write_text(f'[mutants.x]\nrule = "r"\nfile = "{FILE}"\nfind = "a"\nreplace = ""\n{found_by}\n')
     with pytest.raises(Failure, match=said):
         mutants.read(path)
 
 
-def test_what_was_changed_is_changed_back_and_compiled_again(tmp_path: Path) -> None:
+def test_a_mutated_file_is_restored_and_compiled_again(tmp_path: Path) -> None:
     tree, above = tmp_path / "linux", tmp_path / "above"
     other = replace(MUTANT, file="mm/rust_writeback.c", find="c", replace="d")
     for file, content in ((tree / FILE, "a\n    wb.wakeup();\nb\n"), (tree / other.file, "c\n"), (above / "fs" / "gone.rs", "")):

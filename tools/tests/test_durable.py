@@ -25,7 +25,7 @@ def pidfd_of_a_thread() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
-def test_a_process_that_ends_without_its_jobs_is_enough_and_a_sync_that_fails_is_told(seconds: float) -> None:
+def test_the_sync_begins_when_the_process_ends_and_its_error_is_raised(seconds: float) -> None:
     def fail() -> None:
         raise OSError(5, "Input/output error")
 

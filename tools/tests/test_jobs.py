@@ -71,7 +71,7 @@ def test_our_own_program_keeps_the_time_itself_and_reads_are_done_when_the_last_
     assert (writers.syncs.total(), readers.syncs.total()) == (4 * SYNCS, 0)
 
 
-def test_latency_is_the_whole_of_it_and_syncs_are_told_apart() -> None:
+def test_latency_includes_submission_and_syncs_are_separate() -> None:
     scenario = SCENARIOS["append"]
     document = fio_output(scenario, "dontcache")
     for job in document["jobs"]:
@@ -98,7 +98,7 @@ def test_latency_is_the_whole_of_it_and_syncs_are_told_apart() -> None:
         ("sequential", lambda jobs: jobs[0].update(error=28), "No space left"),
     ],
 )
-def test_what_was_not_planned_is_refused(name: str, spoil: Callable[[list[Document]], object], words: str) -> None:
+def test_output_of_another_load_is_refused(name: str, spoil: Callable[[list[Document]], object], words: str) -> None:
     document = fio_output(SCENARIOS[name], "dontcache")
     spoil(document["jobs"])
     with pytest.raises(Failure, match=words) as caught:
@@ -107,7 +107,7 @@ def test_what_was_not_planned_is_refused(name: str, spoil: Callable[[list[Docume
 
 
 @pytest.mark.parametrize(("seconds", "refused"), [(1, True), (30, False)])
-def test_what_the_clock_has_ended_is_whole_as_far_as_it_came(seconds: int, refused: bool) -> None:
+def test_a_job_that_its_time_limit_ended_is_accepted(seconds: int, refused: bool) -> None:
     scenario = SCENARIOS["small-4k"]
     document = fio_output(scenario, "direct")
     document["jobs"][0]["write"] |= {"total_ios": 1000, "io_bytes": 1000 * 4096, "runtime": 1000 * seconds - 1}

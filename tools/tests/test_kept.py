@@ -58,7 +58,7 @@ def test_a_line_of_code_makes_them_old_and_words_do_not(project: Path, name: str
         (kept.PICTURE, "<!-- ", "<!-- 0"),
     ],
 )
-def test_what_differs_from_the_figures_is_told_and_rendered_again(project: Path, name: str, old: str, new: str) -> None:
+def test_a_page_that_differs_from_its_figures_is_reported_and_rendered(project: Path, name: str, old: str, new: str) -> None:
     file = project / name
     assert old in (text := file.read_text())
     file.write_text(text.replace(old, new, 1))
@@ -113,7 +113,7 @@ def test_a_benchmark_that_does_not_suffice_is_refused(bench: Path, pairs: int, f
         ({"revision": "0123456789ab", "code": "x"}, "the code has changed since"),
     ],
 )
-def test_what_cannot_be_repeated_is_refused(tmp_path: Path, setup: dict[str, object], said: str) -> None:
+def test_figures_with_uncommitted_changes_are_refused(tmp_path: Path, setup: dict[str, object], said: str) -> None:
     result = tmp_path / "results.json"
     result.write_text(json.dumps({"setup": setup}))
     with pytest.raises(Failure, match=said):

@@ -23,7 +23,7 @@ fn b() {
     ("allowed", "told"),
     [('"a.rs" = 2', 0), ('"a.rs" = 1', 1), ('"a.rs" = 3', 1), ("", 1), ('"a.rs" = 2\n"gone.rs" = 1', 1)],
 )
-def test_more_and_less_unsafe_than_is_allowed_is_told(
+def test_more_or_less_unsafe_than_allowed_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, allowed: str, told: int
 ) -> None:
     (tmp_path / "a.rs").write_text(TEXT)
@@ -34,7 +34,7 @@ def test_more_and_less_unsafe_than_is_allowed_is_told(
     assert len(lint.unsafe([tmp_path / "a.rs", tmp_path / "pure.rs"]).splitlines()) == told
 
 
-def test_what_looks_at_nothing_or_does_not_run_has_failed() -> None:
+def test_a_linter_without_files_or_that_does_not_start_fails() -> None:
     def breaks(_: list[Path]) -> str:
         raise Failure("the kernel does not build")
 

@@ -57,7 +57,7 @@ AWKWARD = "/mnt/o'brien's  d\"i\\sk; `id`&&b|c>d *\there"
         (["bench", f"TARGET={AWKWARD}"], ["tools/enter", "--target", AWKWARD, *ENTER[1:], "bench-target"]),
     ],
 )
-def test_what_is_given_counts_whatever_the_environment_says(words: list[str], command: list[str]) -> None:
+def test_only_the_command_line_sets_variables(words: list[str], command: list[str]) -> None:
     assert make(*words, **ALIEN) == command
 
 
@@ -104,7 +104,7 @@ def test_wrong_words_are_refused_at_once_in_one_line(line: str) -> None:
     assert words[-1] == "2" and words[1].startswith("error: " + line[30:].strip()) and "\n" not in words[1]
 
 
-def test_help_names_all_that_there_is() -> None:
+def test_help_has_each_target() -> None:
     done = subprocess.run(["make", "help"], cwd=PROJECT, env=clean(), capture_output=True, text=True, check=True)
     told = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("  make ")}
     phony = next(line for line in (PROJECT / "Makefile").read_text().splitlines() if line.startswith(".PHONY: run "))

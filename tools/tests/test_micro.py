@@ -91,7 +91,7 @@ AT_THE_LIMIT = {LAST: 2500, f"c {LAST}": 20_000}
         ({"look": 100_000}, {"look": 100_001}, "a look at the flusher's lists: 100001.000 (at most 100000.000)"),
     ],
 )
-def test_what_is_beyond_a_limit_is_told_alone(within: dict[str, float], beyond: dict[str, float], words: str) -> None:
+def test_only_rows_beyond_a_limit_are_reported(within: dict[str, float], beyond: dict[str, float], words: str) -> None:
     judge(within)
     with pytest.raises(Failure, match=re.escape(words)) as caught:
         judge(beyond)

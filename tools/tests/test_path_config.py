@@ -27,7 +27,7 @@ def test_later_fragments_override(tmp_path: Path) -> None:
         ("CONFIG_B=y\nCONFIG_A y\n", "line 2 .* CONFIG_A y"),
     ],
 )
-def test_what_was_not_got_is_named(final: str, message: str) -> None:
+def test_an_option_that_kconfig_did_not_take_is_named(final: str, message: str) -> None:
     asked = {"CONFIG_A": "y", "CONFIG_OFF": "n"}
     config.check(asked, config.parse("CONFIG_A=y\n# CONFIG_OFF is not set\n"))
     with pytest.raises(Failure, match=message):
@@ -43,7 +43,7 @@ def test_each_kernel_has_files_of_its_own_and_its_fragment_last() -> None:
     assert len(set(places)) == len(places)
 
 
-def test_an_image_has_what_was_put_into_it(tmp_path: Path) -> None:
+def test_an_image_contains_its_files(tmp_path: Path) -> None:
     """The next kernel of the same length is another one."""
     (tmp_path / "piggy.S").write_text('.section ".rodata", "a"\n.incbin "payload"\n')
     environment = kernel.make_environment() | {"CCACHE_DIR": str(tmp_path / "ccache")}

@@ -66,7 +66,7 @@ def machine(tmp_path: Path) -> Machine:
         ("touch $root/half; echo E >&2; exit 25", {}, "(.*\n)*error: the build root could not be made from file://.*\n"),
     ],
 )
-def test_a_root_that_cannot_be_made_is_told_and_not_there(
+def test_a_root_that_cannot_be_made_is_reported_and_removed(
     machine: Machine, script: str, mirror: dict[str, str], told: str
 ) -> None:
     if script:

@@ -144,7 +144,7 @@ def test_tree_and_tarball_are_taken(tmp_path: Path, build: Path, monkeypatch: py
         (lambda source: source.write_bytes(b"\xfd7zXZ\0 and then nothing"), "unpacking .*/source failed with status 2"),
     ],
 )
-def test_what_is_no_kernel_of_the_series_is_refused(
+def test_a_source_that_is_no_kernel_of_the_series_is_refused(
     tmp_path: Path, build: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], words: str
 ) -> None:
     make(tmp_path / "source")

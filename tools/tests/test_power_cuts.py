@@ -26,7 +26,7 @@ def drive(tmp_path: Path) -> Drive:
     return Drive(64 * SECTOR, tmp_path)
 
 
-def test_what_was_not_flushed_is_old_or_new_by_the_sector(drive: Drive) -> None:
+def test_sectors_that_were_not_flushed_are_old_or_new(drive: Drive) -> None:
     drive.write(0, OLD * 64)
     drive.flush()
     assert not drive.try_off(), "there is nothing to lose"

@@ -41,7 +41,7 @@ def test_regions_are_read_without_the_drive() -> None:
     assert price.regions(text) == [{"add_region": 5}, {"memcpy_to_folio": 2}]
 
 
-def test_what_is_proved_is_accepted() -> None:
+def test_a_cell_that_wrote_and_dropped_is_accepted() -> None:
     accepted = price.accept("rust", [BUFFERED, DONTCACHE], said(BUFFERED, DONTCACHE), [{"f": 64}, {"f": 32}])
     # 32 MiB were written.
     assert [one.total for one in accepted.values()] == [2, 1]
@@ -59,7 +59,7 @@ def test_what_is_proved_is_accepted() -> None:
         (said(BUFFERED, buffered=0), [{"f": 1}], "0 pages were cached"),
     ],
 )
-def test_what_is_not_proved_is_refused(words: list[str], counted: list[price.Functions], why: str) -> None:
+def test_a_cell_that_did_not_write_or_drop_is_refused(words: list[str], counted: list[price.Functions], why: str) -> None:
     with pytest.raises(Failure, match=why):
         price.accept("rust", [BUFFERED], words, counted)
 
@@ -96,7 +96,7 @@ def test_c_that_does_less_is_no_measure() -> None:
     assert price.judge(found(DONTCACHE, (100,), (200,), c_stays=True)) == []
 
 
-def test_what_is_counted_is_not_all_judged() -> None:
+def test_instructions_of_the_allocator_are_counted_but_not_limited() -> None:
     functions = {"f": 32 * 1000, "__rmqueue_pcplist": 32 * 50}
     (one,) = price.accept("rust", [BUFFERED], said(BUFFERED), [functions]).values()
     assert (one.total, one.judged()) == (1050, [1000])

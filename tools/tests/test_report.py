@@ -78,7 +78,7 @@ def test_without_a_whole_pair_there_are_figures_but_nothing_is_compared() -> Non
     assert cell.values.keys() == {"c", "rust"} and cell.ratios == {}
 
 
-def test_the_worst_boot_is_told_of_what_should_be_nothing() -> None:
+def test_a_figure_that_should_be_0_shows_its_worst_boot() -> None:
     left = {"c": -1, "rust": 0}
     measurements = [replace(m, counter_after=m.pair * left[m.variant], cached_pages=m.pair) for m in comparison()]
     cells = summary.summarize(measurements)[0].cells
@@ -94,7 +94,7 @@ def test_verdicts_claim_no_more_than_was_shown() -> None:
     assert summary.verdicts(summary.summarize(one_core)) == ["One variant alone has nothing to be compared with."]
 
 
-def test_what_is_only_outside_of_its_own_interval_does_not_stand_out() -> None:
+def test_a_difference_has_to_pass_holm_to_stand_out() -> None:
     cells = {}
     for metric, p in zip(summary.FULL, (0.001, 0.04, 0.5, 0.6, 0.7), strict=False):
         ratio = stats.Ratio(1.1, 1.02 if p < 0.05 else 0.9, 1.2, 10, p)

@@ -37,7 +37,7 @@ def touched() -> set[str]:
     return {*overlay.read_allowlist().values()} | {name for patch in overlay.patches() for name in overlay.touched(patch)}
 
 
-def test_it_applies_and_is_what_is_built(made: list[Path], tmp_path: Path) -> None:
+def test_the_series_applies_and_makes_the_tree_that_is_built(made: list[Path], tmp_path: Path) -> None:
     for patch in overlay.patches():
         for name in overlay.touched(patch):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

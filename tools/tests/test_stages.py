@@ -31,7 +31,7 @@ test result: {} 3 passed; {} failed; 0 ignored; 0 measured; 0 filtered out; fini
         ("", 0, (0, 1, 0)),
     ],
 )
-def test_what_cargo_and_pytest_say_is_counted(output: str, status: int, judged: tuple[int, int, int]) -> None:
+def test_results_of_cargo_and_pytest_are_counted(output: str, status: int, judged: tuple[int, int, int]) -> None:
     counts = host_tests.judged("x", output, status)
     assert (counts.passed, counts.failed, counts.skipped) == judged
     assert bool(counts.failed) == bool(counts.problems)

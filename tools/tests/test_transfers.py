@@ -60,7 +60,7 @@ def counted(number: int = LOADS, empty: int | None = None) -> list[Region]:
         (said(pages=0), counted(), "separate, buffered: 0 pages were cached"),
     ],
 )
-def test_what_proves_nothing_is_refused(lines: list[str], regions: list[Region], words: str) -> None:
+def test_a_measurement_that_did_not_exercise_its_subject_is_refused(lines: list[str], regions: list[Region], words: str) -> None:
     with pytest.raises(Failure, match=words):
         transfers.accept("rust", lines, regions)
 

@@ -18,7 +18,7 @@ BAD = ["", "x" * 200, BINARY, "RUST", "rus", "rustc", "rust,c", "%p%s%n", "0", '
 
 
 @pytest.mark.parametrize("core", ["rust", "c"])
-def test_what_is_bad_is_told_and_changes_nothing(core: str) -> None:
+def test_a_bad_boot_parameter_warns_and_changes_nothing(core: str) -> None:
     """One boot has them all, after the core that was asked for."""
     given = [f"rust_writeback.core={value}" for value in BAD]
     given.append("rust_writeback.core")

@@ -92,7 +92,7 @@ def test_a_silent_guest_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "NMI" in caught.value.console.read_text()
 
 
-def test_a_warning_is_told() -> None:
+def test_a_warning_is_reported() -> None:
     result = boot("echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT")
     assert result.status == 0 and result.complaint
 

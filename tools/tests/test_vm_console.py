@@ -91,5 +91,5 @@ def test_reports_of_sanitizers(line: str) -> None:
         "lkdtm: Performing direct entry WARNING",
     ],
 )
-def test_what_is_no_report(line: str) -> None:
+def test_lines_that_are_no_report(line: str) -> None:
     assert console.warning(f"[    1.0] {line}\n") is None

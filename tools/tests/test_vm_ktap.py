@@ -56,7 +56,7 @@ TAINTED = (section(name, GOOD, taint=emulated.TAINT_WARN) for name in "ab")
         (says(status=1), 0, "ran no script"),
     ],
 )
-def test_what_a_guest_says_and_how_it_ends(monkeypatch: pytest.MonkeyPatch, boot: Boot, passed: int, problem: str) -> None:
+def test_a_guest_is_judged_by_its_output_and_its_end(monkeypatch: pytest.MonkeyPatch, boot: Boot, passed: int, problem: str) -> None:
     plan(monkeypatch, boot)
     counts = guest_tests.run_core("rust", [Path("a"), Path("b")], emulated.VmOptions())
     assert (counts.passed, counts.failed, len(counts.problems)) == (passed, bool(problem), bool(problem))
@@ -75,7 +75,7 @@ KASAN = variants.SANITIZERS["kasan"]
         (says(), 0),
     ],
 )
-def test_a_sanitizer_has_to_report_what_is_wrong(monkeypatch: pytest.MonkeyPatch, boot: Boot, passed: int) -> None:
+def test_a_sanitizer_has_to_report_the_planted_mistake(monkeypatch: pytest.MonkeyPatch, boot: Boot, passed: int) -> None:
     def run(options: emulated.VmOptions, command: list[str], again: object) -> emulated.VmResult:
         assert options.kernel == KASAN.image and options.append == "sanitizer=kasan kasan.fault=panic"
         assert KASAN.crash in command[0]

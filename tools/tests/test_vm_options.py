@@ -25,7 +25,7 @@ from rust_writeback.vm.options import NvmeOptions, VmOptions
         *[(["--nvme", bad], "size=4G, bps=12M, iops=2000 and queues=1") for bad in ("speed=1", "size", "bps=1.5M", "queues=0")],
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_is_allowed(arguments: list[str], word: str) -> None:
+def test_a_wrong_option_gets_one_line_with_the_allowed_ones(arguments: list[str], word: str) -> None:
     with pytest.raises(Failure) as caught:
         emulated._parse(arguments)[0].check()
     assert word in str(caught.value) and "\n" not in str(caught.value)
