@@ -28,6 +28,7 @@ use crate::{
         Relaxed,
         Release, //
     },
+    task::might_sleep,
     types::Opaque,
     warn_on, //
 };
@@ -180,6 +181,7 @@ impl BioTask {
     /// C counterpart: `bio_complete_work_fn()`.
     #[inline]
     pub fn end_all(&self) {
+        might_sleep();
         loop {
             let mut last = self.last().xchg(null_mut(), Acquire);
             if last.is_null() {

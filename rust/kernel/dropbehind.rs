@@ -43,6 +43,7 @@ use crate::{
             Relaxed, //
         }, //
     },
+    task::might_sleep,
     types::Opaque,
     writeback::dropbehind::{
         few,
@@ -464,6 +465,7 @@ impl DropRing {
     ///
     /// The caller must be the ring's work, which runs once at a time.
     pub unsafe fn drop_all(&self) {
+        might_sleep();
         let mut left = self.core().waiting().min(SLOTS);
         loop {
             let mut batch = DropBatch::new();
