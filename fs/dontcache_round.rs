@@ -24,10 +24,10 @@ use kernel::{
             is_asked_for, //
         },
         round::{
+            again_in,
             round,
             During,
-            Purpose,
-            BETWEEN_MS, //
+            Purpose, //
         }, //
     }, //
 };
@@ -101,16 +101,13 @@ pub unsafe extern "C" fn dontcache_flush_beside(
 pub unsafe extern "C" fn dontcache_before_sleep(wb: *mut bindings::bdi_writeback) {
     // SAFETY: The caller promises the flusher's context.
     let flusher = unsafe { Flusher::assume_running(wb, None) };
-    let again = before_sleep(flusher.wb());
-    let again = if again == Some(0) && flusher.is_rescuer() {
-        // A rescuer skips pages that are due if a round has just been served. It runs again when
-        // that interval has passed.
-        Some(BETWEEN_MS.saturating_sub(flusher.wb().served_ms_ago()) as u32)
-    } else {
-        again
-    };
-    if let Some(milliseconds) = again {
-        flusher.wb().run_within(milliseconds);
+    let wb = flusher.wb();
+    if let Some(milliseconds) = before_sleep(wb) {
+        wb.run_within(again_in(
+            milliseconds,
+            flusher.is_rescuer(),
+            wb.served_ms_ago(),
+        ));
     }
 }
 

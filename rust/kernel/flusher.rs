@@ -393,15 +393,14 @@ impl Lists<'_> {
     /// Queues the inodes of `b_dontcache` dirtied before `dirtied_before`, for work that writes
     /// them. Those with dropbehind folios are written first. Returns their number.
     ///
-    /// Work for one super block, as for `sync()`, takes only its inodes. Other work takes no inode
-    /// if a round is requested and `b_io` has inodes: the round sets these aside, and the work
-    /// calls this function again. Without this rule, the work would only ever write the inode of a
-    /// writer that is faster than the device.
+    /// [`round::work_takes_inodes`] decides whether. Work for one super block takes only its
+    /// inodes.
     ///
     /// C counterpart: `move_expired_inodes()`, which stops at the first inode that is too new.
     pub fn queue_older(&self, sb: *mut bindings::super_block, dirtied_before: Jiffies) -> usize {
-        let waits_for_round = self.wb.test(Bit::Pending) || self.wb.test(Bit::Delayed);
-        if sb.is_null() && waits_for_round && self.wb.has_inodes(List::Io) {
+        let is_round_requested = self.wb.test(Bit::Pending) || self.wb.test(Bit::Delayed);
+        let are_queued = self.wb.has_inodes(List::Io);
+        if !round::work_takes_inodes(!sb.is_null(), is_round_requested, are_queued) {
             return 0;
         }
         let due = Due { sb, dirtied_before };

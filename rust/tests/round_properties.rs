@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use writeback::kick::DELAY_MS;
 use writeback::round::{
-    portion, quota, round, Device, During, Flusher, Lists, Purpose, Written, FRUITLESS, INODES,
-    LOOKS,
+    again_in, portion, quota, round, work_takes_inodes, Device, During, Flusher, Lists, Purpose,
+    Written, FRUITLESS, INODES, LOOKS,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -483,4 +483,22 @@ fn rounds_beside_a_sync_are_rare() {
     assert_eq!(During::NextWork.purpose(0), None);
     assert_eq!(During::NextWork.purpose(100), Some(Purpose::Beside));
     assert_eq!(During::OtherWork.purpose(0), Some(Purpose::Alone));
+}
+
+/// A rescuer waits until another round may be served.
+#[test]
+fn a_rescuer_comes_back_after_the_interval() {
+    assert_eq!(again_in(0, true, 40), 60);
+    assert_eq!(again_in(0, true, 500), 0);
+    assert_eq!(again_in(0, false, 40), 0);
+    assert_eq!(again_in(30, true, 40), 30);
+}
+
+/// The next round sets queued inodes aside. A sync waits for no round.
+#[test]
+fn work_for_all_waits_for_a_requested_round() {
+    assert!(!work_takes_inodes(false, true, true));
+    assert!(work_takes_inodes(false, true, false));
+    assert!(work_takes_inodes(false, false, true));
+    assert!(work_takes_inodes(true, true, true));
 }

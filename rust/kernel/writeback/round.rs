@@ -233,6 +233,24 @@ impl During {
     }
 }
 
+/// In how many milliseconds the flusher runs again if it is to run in `milliseconds`. A rescuer
+/// skips a round that is due if another was just served ([`During::NextWork`]), and waits for that
+/// interval.
+pub fn again_in(milliseconds: u32, is_rescuer: bool, served_ms_ago: u64) -> u32 {
+    if is_rescuer && milliseconds == 0 {
+        return BETWEEN_MS.saturating_sub(served_ms_ago) as u32;
+    }
+    milliseconds
+}
+
+/// Whether other work takes inodes out of `b_dontcache`. Work for one super block, as for `sync()`,
+/// takes its inodes. Work for all takes none if a round is requested and inodes are queued: the
+/// round sets these aside, and the work asks again. Without this rule, the work would only ever
+/// write the inode of a writer that is faster than the device.
+pub fn work_takes_inodes(is_for_one_sb: bool, is_round_requested: bool, are_queued: bool) -> bool {
+    is_for_one_sb || !is_round_requested || !are_queued
+}
+
 /// The result of [`queue`].
 struct Queued {
     /// An inode is queued.
