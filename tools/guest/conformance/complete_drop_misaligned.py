@@ -23,7 +23,7 @@ MOST = 1.1
 SOON = 0.5
 """Seconds after fsync() within which the pages leave that two pieces have filled. One that was read twice waits again."""
 GONE = 1
-"""Seconds within which the last page has left, too. It waits for 600 ms, because the file is open and may grow."""
+"""Seconds after fsync() within which the last page has left, too. It waits for 600 ms, for the file may grow."""
 
 
 def content(number: int) -> bytes:
@@ -53,11 +53,11 @@ def misaligned(kind: str) -> Verdict:
     with file_system(kind) as root, opened(root / "file") as fd:
         buffered = overwrite(fd, dontcache=False)
         tried(buffered > PIECES / 2, f"pages that two pieces share: {buffered} read")
-        dontcache = overwrite(fd, dontcache=True)
+        dontcache, synced = overwrite(fd, dontcache=True), time.monotonic()
         again = max(dontcache - buffered, 0)
         soon = waited(lambda: cached_pages(fd) <= 1 + again, SOON)
         left = cached_pages(fd)
-        gone = waited(lambda: not cached_pages(fd), GONE)
+        gone = waited(lambda: not cached_pages(fd), synced + GONE - time.monotonic())
         right = all(os.pread(fd, PIECE, number * PIECE) == content(number) for number in range(PIECES))
     kept = dontcache <= MOST * buffered and soon is not None and gone is not None and right
     told = f"{left} pages left after {SOON} s" + ("" if gone is not None else f", not gone after {GONE} s")
