@@ -80,7 +80,7 @@ fn account_flags(flags: usize) -> account::Flags {
 
 impl Folio {
     /// Claims the folio for a user other than DONTCACHE: clears dropbehind and uncounts dirty
-    /// pages. Does nothing if the folio is not in this page cache. A full barrier.
+    /// pages. Does nothing if the folio is not in this page cache. Otherwise a full barrier.
     ///
     /// Requires the lock of the folio's page cache, under which dropbehind folios are made dirty.
     ///
@@ -104,10 +104,10 @@ impl Folio {
 
 impl LockedFolio {
     /// Marks the folio dropbehind, and counts its pages if it is dirty. Returns false, without a
-    /// change, if the folio is mapped or not in this page cache. A full barrier.
+    /// change, if the folio is mapped or not in this page cache. Otherwise a full barrier.
     ///
     /// Requires the lock of the folio's page cache, under which dropbehind folios are made dirty.
-    /// The lock of the folio excludes contexts that make other folios dirty.
+    /// The lock of the folio excludes contexts that make an ordinary folio dirty.
     pub fn mark_dropbehind(&self, pages: &PagesGuard<'_>) -> bool {
         if !self.is_in(pages) || self.is_mapped() {
             return false;
@@ -126,7 +126,8 @@ impl LockedFolio {
 impl AddressSpace {
     /// Records that there may be dirty dropbehind folios (`AS_DONTCACHE_DIRTY`).
     ///
-    /// Context: any.
+    /// Context: any; under the lock of the page cache, which the search holds when it clears the
+    /// flag.
     #[inline]
     pub fn mark_dontcache_dirty(&self) {
         self.set_flag(DONTCACHE_DIRTY);
@@ -145,7 +146,7 @@ impl AddressSpace {
         self.set_flag(DONTCACHE_LISTED);
     }
 
-    /// Whether there are dirty dropbehind folios that the flusher would not find.
+    /// Whether there may be dirty dropbehind folios that the flusher would not find.
     #[inline]
     pub fn is_dontcache_unlisted(&self) -> bool {
         self.raw_flags() & (DONTCACHE_DIRTY | DONTCACHE_LISTED) == DONTCACHE_DIRTY
@@ -203,7 +204,7 @@ impl PagesGuard<'_> {
         }
     }
 
-    /// Whether one of the first `looks` dirty folios is dropbehind, or there are as many.
+    /// Whether one of the first `looks` dirty folios is dropbehind, or there are `looks` of them.
     fn find_dontcache_dirty(&self, looks: usize) -> bool {
         let mut cursor = MaybeUninit::uninit();
         // SAFETY: The page cache is live by its type invariants. C fills the cursor.

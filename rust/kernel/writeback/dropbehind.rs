@@ -7,8 +7,8 @@
 //! or three quarters full starts it immediately. The worker locks the folios in order, and removes
 //! successive ones of the same file together, because a single folio takes two locks to leave. For
 //! a larger folio the locks matter less than the task switch, and the folio would keep more memory
-//! while it waits: a task drops it immediately. In atomic context, as with btrfs, the worker starts
-//! immediately. A larger folio that is locked or in use waits like a page.
+//! while it waits: a task drops it immediately. If its writeback ends in atomic context, as with
+//! btrfs, the worker starts immediately. A larger folio that is locked or in use waits like a page.
 //!
 //! A folio may change while it waits. It is dropped only if [`Seen::may_go`] is still true under
 //! the lock of its page cache. Under the same lock a lookup clears dropbehind, and a writer makes a
@@ -25,11 +25,11 @@
 //! the worker empties it. When the ring is full, the task drops the first folio of the ring instead
 //! ([`Ring::replace`]).
 //!
-//! No folio is forgotten. A context that puts a folio into a slot and a worker that looks at the
-//! slot both change the slot atomically, so one of the two changes comes first. If the put comes
-//! first, the worker finds the folio. Otherwise the context acquires what the worker has released,
-//! and so reads how many folios the worker has taken: all of them. Therefore the context starts the
-//! worker again.
+//! No folio is forgotten in a ring. A context that puts a folio into a slot and a worker that looks
+//! at the slot both change the slot atomically, so one of the two changes comes first. If the put
+//! comes first, the worker finds the folio. Otherwise the context acquires what the worker has
+//! released, and so reads how many folios the worker has taken: all of them. Therefore the context
+//! starts the worker again.
 
 use core::ops::Range;
 

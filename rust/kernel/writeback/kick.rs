@@ -4,15 +4,15 @@
 //!
 //! A writer that has dirtied dropbehind pages sets one of two bits of the wb, and queues the
 //! flusher: immediately if enough pages have gathered, after [`DELAY_MS`] otherwise. A writer that
-//! finds the bit set does nothing, because the flusher that takes the bit will see that writer's
+//! finds this bit set does nothing, because the flusher that takes the bit will see that writer's
 //! pages too. This depends on two orders:
 //!
 //! - a writer counts its pages **before** it looks at the bits ([`ask`]);
 //! - the flusher takes the bits **before** it reads the counter ([`consume`]).
 //!
-//! If a writer skips while the flusher takes the bit, then at least one of them sees what the other
-//! did: either the writer looks after the bit was taken, and sets it again, or the flusher reads
-//! the counter after the writer has counted, and its round covers the pages. This is the pattern of
+//! If a writer looks at the bit while the flusher takes it, at least one of them sees what the
+//! other did: either the writer finds the bit clear, and sets it again, or the flusher reads the
+//! counter after the writer has counted, and its round covers the pages. This is the pattern of
 //! store buffering: it needs a full barrier on both sides. The flusher's barrier is its
 //! read-modify-write of the bit; the writer's is [`Wb::order_after_dirtying`].
 //!
@@ -22,12 +22,13 @@
 //! | delayed | by a writer of few pages, a round, or before a sleep | if due, or with pending |
 //!
 //! A context that finds the delayed bit clear sets when the pages are due, then the bit, and then
-//! queues the flusher for that time. A round that leaves pages may set an earlier time. If several
-//! contexts do so at once, any of the times may remain: none is more than [`DELAY_MS`] away.
+//! queues the flusher for that time. The flusher does so before it sleeps beside pages. A round that leaves
+//! pages may set an earlier time. If several contexts do so at once, any of the times may remain:
+//! none is more than [`DELAY_MS`] away.
 //!
 //! While a round runs, the threshold is infinite: a writer may request a round after the delay, but
-//! not one at once. The end of the round sets the threshold again ([`ended`]), and begins the next
-//! round itself if enough pages have come meanwhile. The threshold stays infinite if the round
+//! not one at once. The end of the round sets the threshold again ([`ended`]), and requests the
+//! next round itself if enough pages have come meanwhile. The threshold stays infinite if the round
 //! could write nothing, or a slow device has enough: then the flusher comes back by itself.
 
 use super::round::Ended;
@@ -144,14 +145,14 @@ pub fn ask(wb: &impl Wb) -> Option<Run> {
     delay(wb).then_some(Run::Later)
 }
 
-/// Whether a round is requested now. On a device without DONTCACHE these two reads of bits are the
-/// whole cost.
+/// Whether the flusher is to serve a request now. On a device without DONTCACHE it reads the two
+/// bits and nothing else.
 #[inline(always)]
 pub fn is_asked_for(wb: &impl Wb) -> bool {
     wb.test(Bit::Pending) || is_due(wb)
 }
 
-/// Whether pages are left and due.
+/// Whether delayed pages are due.
 #[inline(always)]
 fn is_due(wb: &impl Wb) -> bool {
     wb.test(Bit::Delayed) && wb.due_in().is_none()
@@ -185,8 +186,9 @@ pub fn consume(wb: &impl Wb) -> Option<i64> {
     Some(pages)
 }
 
-/// Sets the delayed bit for pages that the caller has counted. The caller has found the bit clear.
-/// Returns whether it still was.
+/// Sets the delayed bit for pages that the caller has counted. Returns whether it was clear. The
+/// caller has found it clear, or the pages were too many for it a moment ago: then the pages that
+/// it stands for may wait for the delay once more.
 pub fn delay(wb: &impl Wb) -> bool {
     // Before the bit: otherwise a flusher that runs just then finds the pages due.
     wb.set_due_in(DELAY_MS);
