@@ -126,7 +126,8 @@ impl AddressSpace {
     /// Takes the lock of the page cache (`i_pages`), and disables interrupts (not with
     /// `PREEMPT_RT`) until this guard and all others are dropped, in any order.
     ///
-    /// Context: any but NMI, without that lock, which `unlocked_inode_to_wb_begin()` may have taken.
+    /// Context: any but NMI, without that lock, which `unlocked_inode_to_wb_begin()` may have
+    /// taken.
     ///
     /// C counterpart: `xa_lock_irqsave(&mapping->i_pages)`, whose flags have to be put back in the
     /// opposite order.

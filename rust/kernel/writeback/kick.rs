@@ -22,9 +22,9 @@
 //! | delayed | by a writer of few pages, a round, or before a sleep | if due, or with pending |
 //!
 //! A context that finds the delayed bit clear sets when the pages are due, then the bit, and then
-//! queues the flusher for that time. The flusher does so before it sleeps beside pages. A round that leaves
-//! pages may set an earlier time. If several contexts do so at once, any of the times may remain:
-//! none is more than [`DELAY_MS`] away.
+//! queues the flusher for that time. The flusher does so before it sleeps beside pages. A round
+//! that leaves pages may set an earlier time. If several contexts do so at once, any of the times
+//! may remain: none is more than [`DELAY_MS`] away.
 //!
 //! While a round runs, the threshold is infinite: a writer may request a round after the delay, but
 //! not one at once. The end of the round sets the threshold again ([`ended`]), and requests the
