@@ -59,7 +59,7 @@ kernel:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
 ## check: before a commit: host tests, lint, KUnit, some guest tests; 5 minutes
-## check ONLY=PATTERN: the same with these guest tests; 4 to 10 minutes
+## check ONLY=PATTERN: the same with these guest tests; minutes
 ## guest ONLY=PATTERN: guest tests on both cores, as ONLY='buffer_walk*'; 1 minute, all in 6
 ## host: tests of the core and tools, models; boots a kernel if built; 6 minutes
 check guest host:
@@ -77,14 +77,14 @@ lint lines litmus arm64:
 kunit:
 	@tools/enter python3 -m rust_writeback $@ $(PLATFORM)
 
-## vm: a shell in the virtual machine; it boots in 10 seconds
+## vm: a shell in the virtual machine; it boots in 2 seconds
 vm:
 	@tools/vm
 
 # All tests:
 ## test: everything that CI runs; 40 to 90 minutes
 ## nightly: the rest: sanitizers, PREEMPT_RT, arm64, eight CPUs, all promises; hours
-## test SANITIZE=NAME: guest tests, rows with kasan, kcsan, kmemleak, lockdep, ubsan; 25 minutes
+## test SANITIZE=NAME: guest tests, rows with kasan, kcsan, kmemleak, lockdep, ubsan; 17 minutes
 ## test RT=1: KUnit, guest tests and promises on PREEMPT_RT with lockdep; 22 minutes
 ## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; 52 minutes
 test:
@@ -104,12 +104,12 @@ mutants:
 # Measurements:
 ## price: kernel instructions per MiB until it is durable, C beside Rust; 9 minutes
 ## price A=CELL B=CELL: functions that differ most between two cells of the last one; a second
-## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs; 10 minutes
+## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs; minutes
 price:
 	@tools/enter python3 -m rust_writeback $@ $(call option,CPUS,cpus) $(call option,A,a) $(call option,B,b)
 
 ## micro: instructions per operation, C beside Rust; 3 minutes
-## micro ARCH=arm64: the same on an emulated arm64; 4 minutes
+## micro ARCH=arm64: the same on an emulated arm64; minutes
 micro:
 	@tools/enter python3 -m rust_writeback $@ $(call option,ARCH,arch)
 

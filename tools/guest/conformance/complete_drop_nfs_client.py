@@ -31,7 +31,7 @@ def client() -> Verdict:
                     left[f"{name}, {end}"] = pages_left(fd, size, 1)
                     assert os.pread(fd, size, 0) == pattern(0, size), f"other data in {path.name}"
         with held(), opened(mounted / "counted") as fd:
-            time.sleep(0.3)  # A round may have been asked for.
+            time.sleep(0.3)  # A round that was asked for comes after 200 ms, and would write it.
             write_dontcache(fd, 0, pattern(0, MIB))
             counted, true = held_counter(str(mounted))
         left["wrongly counted"] = abs(counted - true) if true else -1

@@ -11,7 +11,7 @@ from lib.row import PIECE, SIZE, dirty, exact_after, main, tried
 
 def read_behind(fd: int, shared: mmap.mmap) -> None:
     """Each read takes what is behind the first cut from DONTCACHE."""
-    os.sched_setaffinity(0, {1})
+    os.sched_setaffinity(0, {1})  # First: an ordinary task would not get away from the real-time one's CPU.
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     for _ in for_a_while(10):
         shared[0] = shared[0] or len(os.pread(fd, SIZE, SIZE // 2)) > 0

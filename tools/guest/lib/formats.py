@@ -150,7 +150,7 @@ class Steps:
         name = next(iter(self.contents))
         self.contents[name][: 4 * KIB] = bytes(4 * KIB)
         with opened(self.place.root / name) as fd, held():
-            time.sleep(0.3)  # A round may have been asked for.
+            time.sleep(0.3)  # A round that was asked for comes after 200 ms, and would write it.
             write_dontcache(fd, 0, bytes(4 * KIB))
             counted = held_counter(self.place.device)
             os.fsync(fd)
