@@ -35,7 +35,7 @@ use kernel::{
 
 /// The bytes `from..to` of the folio that has the buffers `ring`. An invalid range triggers a
 /// warning.
-#[inline(always)]
+#[inline]
 fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Option<BlockRange> {
     let range = BlockRange::new(ring.folio_size(), ring.block_bits(), from, to);
     warn_on!(range.is_none());
@@ -43,14 +43,14 @@ fn range_of(ring: &BufferRing<'_>, from: usize, to: usize) -> Option<BlockRange>
 }
 
 /// Like [`range_of`], but ends the range at the end of the folio: copied data must not be lost.
-#[inline(always)]
+#[inline]
 fn range_within(ring: &BufferRing<'_>, from: usize, to: usize) -> Option<BlockRange> {
     let end = ring.folio_size();
     range_of(ring, from, to).or_else(|| range_of(ring, from, end).filter(|_| to > end))
 }
 
 /// The `len` bytes at `pos` of the file, in the folio that has the buffers `ring`.
-#[inline(always)]
+#[inline]
 fn range_at(ring: &BufferRing<'_>, pos: bindings::loff_t, len: c_uint) -> Option<BlockRange> {
     let from = ring.offset_of(pos);
     range_of(ring, from, from.wrapping_add(len as usize))
@@ -181,12 +181,12 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
     /// A negative error number, as the C functions return it.
     type Error = c_int;
 
-    #[inline(always)]
+    #[inline]
     fn found_new(&self) {
         warn_of_new(self.ops.keeps_new);
     }
 
-    #[inline(always)]
+    #[inline]
     fn map(&self, buffer: &BufferHead, block: usize) -> Result<(), c_int> {
         let (inode, place) = (self.inode.as_raw(), self.first.wrapping_add(block as u64));
         // SAFETY: By the type invariants either function accepts these arguments. The buffer
@@ -204,7 +204,7 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn new_in_uptodate(&self, buffer: &BufferHead) {
         if self.ops.keeps_new {
             buffer.set_uptodate();
@@ -215,13 +215,13 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn zero_outside(&self, block: usize) {
         self.folio
             .zero_outside(self.range.bytes(block), self.range.from()..self.range.to());
     }
 
-    #[inline(always)]
+    #[inline]
     fn read(&self, buffer: &BufferHead) {
         if let Some(read) = self.ops.read {
             // SAFETY: By the type invariants the function is valid, and the buffer is mapped.
@@ -229,12 +229,12 @@ impl FileSystem<&BufferHead> for WriteBegin<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn read_error(&self) -> c_int {
         EIO.to_errno()
     }
 
-    #[inline(always)]
+    #[inline]
     fn abort(&self) {
         if let Some(abort) = self.ops.abort {
             let (from, to) = (self.range.from(), self.range.to());

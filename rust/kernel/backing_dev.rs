@@ -88,7 +88,7 @@ impl Inode {
     /// Cheaper than the lock of the page cache.
     ///
     /// Context: any; `look` must not sleep.
-    #[inline(always)]
+    #[inline]
     pub fn look_at_wb<R>(&self, look: impl FnOnce(&BdiWriteback) -> R) -> Option<R> {
         let _rcu = rcu::read_lock();
         // SAFETY: The inode is live by the type invariants. An inode that is not about to change

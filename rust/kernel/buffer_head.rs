@@ -82,21 +82,21 @@ impl BufferHead {
     }
 
     /// The logarithm of the size of its block, to base two.
-    #[inline(always)]
+    #[inline]
     fn block_bits(&self) -> u32 {
         // SAFETY: A block is at least a sector.
         unsafe { NonZeroUsize::new_unchecked(self.size()) }.trailing_zeros()
     }
 
     /// The next buffer of the ring. Private, because a walk along the ring does not end.
-    #[inline(always)]
+    #[inline]
     fn next(&self) -> &Self {
         // SAFETY: The ring is complete by the type invariants: the next buffer belongs to it.
         unsafe { Self::from_raw((*self.as_raw()).b_this_page) }
     }
 
     /// The present flags.
-    #[inline(always)]
+    #[inline]
     fn state<O: AcquireOrRelaxed>(&self, order: O) -> usize {
         // SAFETY: The buffer lives by the type invariants; its flags are only accessed atomically.
         unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).b_state) }.load(order)
@@ -175,7 +175,7 @@ impl<'a> BufferRing<'a> {
     ///
     /// `head` must point at the first buffer of a ring that belongs to `folio` and is complete: one
     /// buffer for each block.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn from_raw(folio: &'a LockedFolio, head: *mut bindings::buffer_head) -> Self {
         // SAFETY: The caller promises the ring, and `folio` is locked for `'a`.
         let head = unsafe { BufferHead::from_raw(head) };
@@ -195,7 +195,7 @@ impl<'a> BufferRing<'a> {
     /// # Safety
     ///
     /// If `folio` has private data, that must be buffers.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn of(folio: &'a LockedFolio) -> Option<Self> {
         // SAFETY: A locked folio is live.
         let head = NonNull::new(unsafe { bindings::folio_buffers(folio.as_raw()) })?;
@@ -213,7 +213,7 @@ impl<'a> BufferRing<'a> {
     ///
     /// If `folio` has private data, that must be buffers. `folio` must belong to the page cache of
     /// `inode`.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn of_or_create(folio: &'a LockedFolio, inode: &Inode) -> Self {
         // SAFETY: The caller promises buffers or nothing, and a page cache, in which the lock keeps
         // the folio. New buffers form the folio's ring.
@@ -227,7 +227,7 @@ impl<'a> BufferRing<'a> {
     }
 
     /// The size of the folio, in bytes.
-    #[inline(always)]
+    #[inline]
     pub fn folio_size(&self) -> usize {
         self.folio_size
     }
@@ -235,7 +235,7 @@ impl<'a> BufferRing<'a> {
     /// The offset in the folio of the byte at `pos` of its file, in bytes.
     ///
     /// C counterpart: `offset_in_folio()`.
-    #[inline(always)]
+    #[inline]
     pub fn offset_of(&self, pos: i64) -> usize {
         // A folio's size is a power of two, and its position in the file a multiple of it. The size
         // fits in 32 bits, so no sum of an offset and a 32-bit length wraps.
@@ -243,13 +243,13 @@ impl<'a> BufferRing<'a> {
     }
 
     /// The logarithm of a block's size in bytes, to base two.
-    #[inline(always)]
+    #[inline]
     pub fn block_bits(&self) -> u32 {
         self.block_bits
     }
 
     /// How many blocks, and so buffers, the folio has.
-    #[inline(always)]
+    #[inline]
     pub fn blocks(&self) -> usize {
         self.folio_size.wrapping_shr(self.block_bits)
     }
@@ -261,7 +261,7 @@ impl<'a> buffer_walk::Ring for BufferRing<'a> {
     /// Walks over the buffers of these blocks, one full turn at most. Blocks beyond the folio are
     /// omitted. The walk follows the ring to the first block, and does nothing to the buffers
     /// before it.
-    #[inline(always)]
+    #[inline]
     fn buffers(&self, blocks: Range<usize>) -> impl Iterator<Item = &'a BufferHead> {
         let mut at = self.head;
         let left = blocks.end.min(self.blocks()).saturating_sub(blocks.start);

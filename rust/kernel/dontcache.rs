@@ -70,7 +70,7 @@ impl BdiWriteback {
 }
 
 /// The flags of a folio that decide whether it counts.
-#[inline(always)]
+#[inline]
 fn account_flags(flags: usize) -> account::Flags {
     account::Flags {
         dirty: flags & DIRTY != 0,
@@ -174,14 +174,14 @@ impl AddressSpace {
         may_have
     }
 
-    #[inline(always)]
+    #[inline]
     fn raw_flags(&self) -> c_ulong {
         // SAFETY: The page cache is live by the type invariants; its flags are read in one load.
         unsafe { (&raw const (*self.as_raw()).flags).read_volatile() }
     }
 
     /// Sets `flag`. Tests it first, so that the cache line stays shared if the flag is set already.
-    #[inline(always)]
+    #[inline]
     fn set_flag(&self, flag: c_ulong) {
         if self.raw_flags() & flag == 0 {
             let (nr, raw) = (flag.trailing_zeros() as usize, self.as_raw());

@@ -68,7 +68,7 @@ impl BdiWriteback {
         unsafe { &raw mut (*self.as_raw()).state }
     }
 
-    #[inline(always)]
+    #[inline]
     fn threshold(&self) -> &Atomic<i64> {
         // SAFETY: The wb is live by its type invariants. The field is only accessed here, and by C
         // in one word.
@@ -158,7 +158,7 @@ impl BdiWriteback {
 }
 
 /// The number of `bit` in a wb's state.
-#[inline(always)]
+#[inline]
 fn number(bit: Bit) -> usize {
     (match bit {
         Bit::Pending => bindings::wb_state_WB_start_dontcache,
@@ -167,48 +167,48 @@ fn number(bit: Bit) -> usize {
 }
 
 impl kick::Wb for BdiWriteback {
-    #[inline(always)]
+    #[inline]
     fn order_after_dirtying(&self) {
         // SAFETY: A barrier has no requirements.
         unsafe { bindings::smp_mb__after_atomic() };
     }
 
-    #[inline(always)]
+    #[inline]
     fn test(&self, bit: Bit) -> bool {
         // SAFETY: `state()` points at the live flag word, which is only accessed atomically.
         let state = unsafe { Atomic::from_ptr(self.state()) };
         state.load(Relaxed) & (1 << number(bit)) != 0
     }
 
-    #[inline(always)]
+    #[inline]
     fn test_and_set(&self, bit: Bit) -> bool {
         // SAFETY: As above.
         unsafe { bindings::test_and_set_bit(number(bit), self.state()) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn test_and_clear(&self, bit: Bit) -> bool {
         // SAFETY: As above.
         unsafe { bindings::test_and_clear_bit(number(bit), self.state()) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn about_dirty(&self) -> i64 {
         // SAFETY: The counter is live. C writes the common count in one word.
         unsafe { (&raw const (*self.stat(WbStat::DontcacheDirty)).count).read_volatile() }
     }
 
-    #[inline(always)]
+    #[inline]
     fn kick_at(&self) -> i64 {
         self.threshold().load(Relaxed)
     }
 
-    #[inline(always)]
+    #[inline]
     fn set_kick_at(&self, pages: i64) {
         self.threshold().xchg(pages, Full);
     }
 
-    #[inline(always)]
+    #[inline]
     fn set_due_in(&self, milliseconds: u32) {
         let due = jiffies().wrapping_add(msecs_to_jiffies(milliseconds));
         self.due().store(due, Relaxed);
@@ -220,12 +220,12 @@ impl kick::Wb for BdiWriteback {
         until(self.due().load(Relaxed))
     }
 
-    #[inline(always)]
+    #[inline]
     fn has_queue(&self) -> bool {
         self.has_inodes(List::Dontcache)
     }
 
-    #[inline(always)]
+    #[inline]
     fn dontcache_dirty(&self) -> i64 {
         self.stat_sum(WbStat::DontcacheDirty)
     }

@@ -76,7 +76,7 @@ use core::{
 
 impl Folio {
     /// The flags that decide whether the folio is to be dropped, at one moment. Unordered.
-    #[inline(always)]
+    #[inline]
     pub fn seen(&self) -> Seen {
         let flags = self.flags();
         Seen {
@@ -89,7 +89,7 @@ impl Folio {
     /// Clears dropbehind of a folio that has left the page cache.
     ///
     /// C counterpart: `folio_clear_dropbehind()`.
-    #[inline(always)]
+    #[inline]
     fn clear_dropbehind(&self) {
         // SAFETY: The folio is live by the type invariants; the flag is cleared atomically.
         unsafe { bindings::folio_clear_dropbehind(self.as_raw()) };
@@ -129,7 +129,7 @@ struct Held(NonNull<bindings::folio>);
 impl Deref for Held {
     type Target = LockedFolio;
 
-    #[inline(always)]
+    #[inline]
     fn deref(&self) -> &LockedFolio {
         // SAFETY: By the type invariants the folio is locked while `self` is borrowed. Freeing its
         // buffers borrows `self` exclusively.
@@ -141,7 +141,7 @@ impl Held {
     /// Frees the file system's private data of the folio. Returns whether the folio can be dropped,
     /// as far as this is known without the lock of its page cache. A mapped folio has another user.
     /// That user has cleared dropbehind, unless `MADV_COLLAPSE` has mapped the folio.
-    #[inline(always)]
+    #[inline]
     fn prepare(&mut self, mapping: &AddressSpace) -> bool {
         if !self.seen().may_go() {
             return false;
@@ -164,7 +164,7 @@ impl Held {
 ///
 /// The folios must be in one page cache. The context must be a task with interrupts on, because the
 /// lock of the inode is taken and interrupts are enabled.
-#[inline(always)]
+#[inline]
 unsafe fn remove(folios: &mut [Held]) -> usize {
     let mapping = folios.first().and_then(|first| first.mapping());
     let Some(mapping) = mapping.map(AddressSpace::as_raw) else {
@@ -275,13 +275,13 @@ const STAMPS: usize = 8;
 const _: () = assert!(align_of::<bindings::folio>() >= STAMPS);
 
 /// The time as a [`stamp`].
-#[inline(always)]
+#[inline]
 fn now() -> usize {
     stamp(sched::jiffies(), bindings::CONFIG_HZ as usize)
 }
 
 impl Waiting {
-    #[inline(always)]
+    #[inline]
     fn new(folio: &Folio) -> Self {
         Self {
             folio: folio.into(),
@@ -290,7 +290,7 @@ impl Waiting {
     }
 
     /// A word that owns the reference: a pointer with `since` in its lowest bits.
-    #[inline(always)]
+    #[inline]
     fn into_word(self) -> *mut bindings::folio {
         let folio = ARef::into_raw(self.folio).as_ptr().cast();
         <*mut bindings::folio>::map_addr(folio, |address| address | self.since)
@@ -300,7 +300,7 @@ impl Waiting {
     ///
     /// `word` must be null or come from [`into_word`](Self::into_word), and be turned back only
     /// once.
-    #[inline(always)]
+    #[inline]
     unsafe fn from_word(word: *mut bindings::folio) -> Option<Self> {
         let folio = NonNull::new(folio_of(word).cast())?;
         Some(Self {
@@ -312,7 +312,7 @@ impl Waiting {
 }
 
 /// The folio of a word that [`Waiting::into_word`] has made, or null.
-#[inline(always)]
+#[inline]
 fn folio_of(word: *mut bindings::folio) -> *mut bindings::folio {
     word.map_addr(|address| address & !(STAMPS - 1))
 }
@@ -324,7 +324,7 @@ struct FolioSlot(Atomic<*mut bindings::folio>);
 impl Slot for FolioSlot {
     type Item = Waiting;
 
-    #[inline(always)]
+    #[inline]
     fn exchange(&self, waiting: Option<Waiting>) -> Option<Waiting> {
         let word = self
             .0
@@ -333,19 +333,19 @@ impl Slot for FolioSlot {
         unsafe { Waiting::from_word(word) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn has(&self, waiting: &Waiting) -> bool {
         folio_of(self.0.load(Relaxed)) == waiting.folio.as_raw()
     }
 }
 
 impl Count for Atomic<usize> {
-    #[inline(always)]
+    #[inline]
     fn get(&self) -> usize {
         self.load(Relaxed)
     }
 
-    #[inline(always)]
+    #[inline]
     fn set(&self, count: usize) {
         self.store(count, Relaxed);
     }
@@ -386,7 +386,7 @@ impl DropRing {
     }
 
     /// The ring of this CPU. The context stays on the CPU, because interrupts are off.
-    #[inline(always)]
+    #[inline]
     pub fn of_this_cpu(_off: &LocalInterruptDisabled) -> &Self {
         // SAFETY: C defines one for each possible CPU, zeroed except for the work, which is
         // initialised before any writeback ends.
@@ -396,7 +396,7 @@ impl DropRing {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn core(&self) -> Ring<'_, FolioSlot, Atomic<usize>> {
         let raw = self.0.get();
         // SAFETY: The fields live by the type invariants. Only this function accesses them,
@@ -411,7 +411,7 @@ impl DropRing {
 
     /// Puts a folio into the ring of this CPU. `todo` may change when the worker starts. Returns
     /// false if there is no room.
-    #[inline(always)]
+    #[inline]
     fn put(folio: &Folio, todo: impl FnOnce(Todo) -> Todo) -> bool {
         let waiting = Waiting::new(folio);
         let off = local_interrupt_disable();
@@ -436,13 +436,13 @@ impl DropRing {
     }
 
     /// Whether the ring of this CPU has room for the `nr` folios of a bio that is about to end.
-    #[inline(always)]
+    #[inline]
     pub fn has_room_for_bio(off: &LocalInterruptDisabled, nr: usize) -> bool {
         Self::of_this_cpu(off).core().has_room_for_bio(nr)
     }
 
     /// Changes the ring of this CPU, and starts the worker as the change requires.
-    #[inline(always)]
+    #[inline]
     fn change<'a>(
         off: &'a LocalInterruptDisabled,
         change: impl FnOnce(Ring<'a, FolioSlot, Atomic<usize>>) -> Result<Todo, Waiting>,
@@ -492,7 +492,7 @@ impl DropRing {
 
     /// Queues the work for a run in `wait` milliseconds. Work that is queued already keeps its
     /// time, unless `anew` is set.
-    #[inline(always)]
+    #[inline]
     fn begin(&self, wait: u32, anew: bool) {
         // SAFETY: The work lives by the type invariants, and may be queued in any context.
         unsafe { bindings::dropbehind_begin(self.0.get(), wait, anew) };
@@ -515,7 +515,7 @@ struct DropBatch {
 }
 
 impl DropBatch {
-    #[inline(always)]
+    #[inline]
     fn new() -> Self {
         // INVARIANT: There are no folios.
         Self {
@@ -530,7 +530,7 @@ impl DropBatch {
     /// If the folio is locked, or a write to it is likely, it is tried again later.
     ///
     /// Context: a task with interrupts on.
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, waiting: Waiting) {
         let Some(guard) = waiting.folio.try_lock() else {
             return try_again(waiting);
@@ -609,7 +609,7 @@ impl DropBatch {
 }
 
 impl Drop for DropBatch {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         if self.nr != 0 {
             self.drop_all();

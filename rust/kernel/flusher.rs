@@ -71,7 +71,7 @@ pub(crate) enum List {
 /// # Safety
 ///
 /// `head` must point at the initialised head of a live list.
-#[inline(always)]
+#[inline]
 unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
     // SAFETY: The caller promises a live head. Concurrent writers write its word whole.
     !ptr::eq(unsafe { (&raw const (*head).next).read_volatile() }, head)
@@ -79,7 +79,7 @@ unsafe fn has_entries(head: *mut bindings::list_head) -> bool {
 
 impl BdiWriteback {
     /// The head of `list`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn head(&self, list: List) -> *mut bindings::list_head {
         let wb = self.as_raw();
         // SAFETY: The wb is live by the type invariants, so pointers to its fields are valid.
@@ -94,7 +94,7 @@ impl BdiWriteback {
     }
 
     /// Whether `list` has inodes. Unordered.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn has_inodes(&self, list: List) -> bool {
         // SAFETY: The wb is live by the type invariants, and its lists are initialised with it.
         unsafe { has_entries(self.head(list)) }

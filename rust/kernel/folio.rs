@@ -128,12 +128,12 @@ impl Folio {
     }
 
     /// The flags, for instance [`DIRTY`], all at one moment. Unordered.
-    #[inline(always)]
+    #[inline]
     pub fn flags(&self) -> usize {
         self.load_flags(Relaxed)
     }
 
-    #[inline(always)]
+    #[inline]
     fn load_flags<O: AcquireOrRelaxed>(&self, order: O) -> usize {
         // SAFETY: The folio is live by the type invariants; its flags are only accessed atomically.
         unsafe {
@@ -165,7 +165,7 @@ impl Folio {
     /// Whether a process maps the folio. A locked folio that is not mapped stays unmapped.
     ///
     /// C counterpart: `folio_mapped()`.
-    #[inline(always)]
+    #[inline]
     pub fn is_mapped(&self) -> bool {
         // SAFETY: The folio is live by the type invariants.
         unsafe { bindings::folio_mapped(self.as_raw()) }
@@ -242,7 +242,7 @@ impl LockedFolio {
     /// The page cache of the folio, which the lock keeps. None if the folio has left it.
     ///
     /// C counterpart: `folio->mapping`.
-    #[inline(always)]
+    #[inline]
     pub fn mapping(&self) -> Option<&AddressSpace> {
         // SAFETY: The folio is live by the type invariants, and the field is valid in any folio. A
         // page cache, and with it its inode, is not freed while it has a locked folio.

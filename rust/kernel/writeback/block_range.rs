@@ -49,7 +49,7 @@ pub struct BlockRange {
 impl BlockRange {
     /// The bytes `from..to` of a folio of `folio_size` bytes in blocks of `1 << block_bits` bytes.
     /// None if the folio cannot have these bytes.
-    #[inline(always)]
+    #[inline]
     pub const fn new(folio_size: usize, block_bits: u32, from: usize, to: usize) -> Option<Self> {
         if from > to || to > folio_size {
             return None;
@@ -64,31 +64,31 @@ impl BlockRange {
     }
 
     /// The first byte of the range.
-    #[inline(always)]
+    #[inline]
     pub const fn from(&self) -> usize {
         self.from
     }
 
     /// The byte after the range.
-    #[inline(always)]
+    #[inline]
     pub const fn to(&self) -> usize {
         self.to
     }
 
     /// How many blocks the folio has.
-    #[inline(always)]
+    #[inline]
     pub const fn blocks(&self) -> usize {
         self.folio_size.wrapping_shr(self.shift)
     }
 
     /// Whether the range is the whole folio.
-    #[inline(always)]
+    #[inline]
     pub const fn is_whole(&self) -> bool {
         self.from == 0 && self.to == self.folio_size
     }
 
     /// The bytes of `block`, which is in the folio.
-    #[inline(always)]
+    #[inline]
     pub const fn bytes(&self, block: usize) -> Range<usize> {
         // A block of the folio ends within it. For other blocks the numbers wrap instead of a
         // panic.
@@ -99,7 +99,7 @@ impl BlockRange {
     /// The blocks in the range. Blocks below `start` are before it, the others after it.
     ///
     /// A walk that needs only the range begins at `start` and stops at `end`.
-    #[inline(always)]
+    #[inline]
     pub const fn touched(&self) -> Range<usize> {
         let first = self.from.wrapping_shr(self.shift);
         let mask = 1usize.wrapping_shl(self.shift).wrapping_sub(1);
@@ -109,7 +109,7 @@ impl BlockRange {
     }
 
     /// Whether the range omits bytes of `block`, which is in it.
-    #[inline(always)]
+    #[inline]
     pub const fn is_partial(&self, block: usize) -> bool {
         let bytes = self.bytes(block);
         bytes.start < self.from || bytes.end > self.to

@@ -103,7 +103,7 @@ pub trait FileSystem<B> {
 /// Whether all buffers in `range` are ready for a write: [`begin`] has nothing to do.
 ///
 /// True for most writes to cached data.
-#[inline(always)]
+#[inline]
 pub fn is_ready<R: Ring>(ring: &R, range: &BlockRange) -> bool {
     ring.buffers(range.touched()).all(Buffer::is_ready)
 }
@@ -117,7 +117,7 @@ pub fn is_ready<R: Ring>(ring: &R, range: &BlockRange) -> bool {
 /// read; [`FileSystem::abort`] was called.
 ///
 /// C counterparts: `__block_write_begin_int()`, `ext4_block_write_begin()`.
-#[inline(always)]
+#[inline]
 pub fn begin<R: Ring, F: FileSystem<R::Buffer>>(
     ring: &R,
     range: &BlockRange,
@@ -136,7 +136,7 @@ pub fn begin<R: Ring, F: FileSystem<R::Buffer>>(
 }
 
 /// [`begin`] for the whole folio: no block is partial, so nothing is read.
-#[inline(always)]
+#[inline]
 fn begin_whole<R: Ring, F: FileSystem<R::Buffer>>(
     ring: &R,
     range: &BlockRange,
@@ -185,7 +185,7 @@ fn begin_part<R: Ring, F: FileSystem<R::Buffer>>(
 
 /// Prepares one buffer, the folio's `block`, which is in the range. Returns whether a read was
 /// started.
-#[inline(always)]
+#[inline]
 fn prepare<B: Buffer, F: FileSystem<B>>(
     buffer: B,
     block: usize,
@@ -224,7 +224,7 @@ fn prepare<B: Buffer, F: FileSystem<B>>(
 /// now: then the caller marks the folio.
 ///
 /// C counterpart: `block_commit_write()`.
-#[inline(always)]
+#[inline]
 pub fn commit<R: Ring>(ring: &R, range: &BlockRange, uptodate: bool) -> bool {
     if range.is_whole() {
         ring.buffers(0..range.blocks()).for_each(written);
@@ -254,7 +254,7 @@ fn commit_and_discover<R: Ring>(ring: &R, range: &BlockRange) -> bool {
 }
 
 /// Marks `buffer` after its data was written.
-#[inline(always)]
+#[inline]
 fn written<B: Buffer>(buffer: B) {
     buffer.set_uptodate();
     buffer.mark_dirty();

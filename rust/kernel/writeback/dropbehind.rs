@@ -88,7 +88,7 @@ pub const NEW: usize = 0;
 
 /// The time of the first try, in sixths of a second modulo 7, plus one: it is stored in the
 /// unused bits of a pointer.
-#[inline(always)]
+#[inline]
 pub fn stamp(jiffies: usize, hz: usize) -> usize {
     1 + jiffies / (hz / 6).max(1) % 7
 }
@@ -96,14 +96,14 @@ pub fn stamp(jiffies: usize, hz: usize) -> usize {
 /// Whether a folio that was first tried at `since` is not tried again, because about 500 to 667 ms
 /// have passed. With the waits for the worker, the folio leaves in less than a second if the worker
 /// is not kept from running.
-#[inline(always)]
+#[inline]
 pub fn is_old(since: usize, now: usize) -> bool {
     since != NEW && (now + 7 - since) % 7 >= 4
 }
 
 /// Whether a folio with these bytes of a file contains the end of the file, at `size` bytes, and
 /// has room for more.
-#[inline(always)]
+#[inline]
 pub fn is_end(bytes: &Range<i64>, size: i64) -> bool {
     // False for most folios.
     size < bytes.end && bytes.start < size
@@ -118,7 +118,7 @@ pub struct Ring<'a, S, C> {
 
 impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// The number of `slots` must be a power of two, so that the counts may wrap.
-    #[inline(always)]
+    #[inline]
     pub fn new(slots: &'a [S], nr_put: &'a C, nr_taken: &'a C) -> Self {
         Self {
             slots,
@@ -127,20 +127,20 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn slot(&self, count: usize) -> Option<&'a S> {
         self.slots.get(count & self.slots.len().wrapping_sub(1))
     }
 
     /// How many folios wait.
-    #[inline(always)]
+    #[inline]
     pub fn waiting(&self) -> usize {
         self.nr_put.get().wrapping_sub(self.nr_taken.get())
     }
 
     /// Whether there is room for `nr` folios. The caller excludes other contexts that put folios
     /// here.
-    #[inline(always)]
+    #[inline]
     pub fn has_room(&self, nr: usize) -> bool {
         self.slots.len().saturating_sub(self.waiting()) >= nr
     }
@@ -148,7 +148,7 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// Whether there is room for the `nr` folios of a bio that is about to end. The caller's
     /// interrupt may have interrupted two contexts that have called this function for a bio and
     /// not yet put its folios here.
-    #[inline(always)]
+    #[inline]
     pub fn has_room_for_bio(&self, nr: usize) -> bool {
         self.has_room(nr + 2 * few(self.slots.len()) as usize)
     }
@@ -162,7 +162,7 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// Puts a folio behind the others. Gives it back if the ring is full.
     ///
     /// Only one context at a time does this.
-    #[inline(always)]
+    #[inline]
     pub fn put(&self, item: S::Item) -> Result<Todo, S::Item> {
         if self.has_room(1) {
             self.replace(item)
@@ -175,7 +175,7 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// first folio, which is returned.
     ///
     /// Only one context at a time does this or [`put`](Self::put).
-    #[inline(always)]
+    #[inline]
     pub fn replace(&self, item: S::Item) -> Result<Todo, S::Item> {
         let nr_put = self.nr_put.get();
         let Some(slot) = self.slot(nr_put) else {
@@ -218,7 +218,7 @@ impl<'a, S: Slot, C: Count> Ring<'a, S, C> {
     /// Takes the first folio.
     ///
     /// Only one context at a time does this.
-    #[inline(always)]
+    #[inline]
     pub fn take(&self) -> Option<S::Item> {
         let nr_taken = self.nr_taken.get();
         let item = self.slot(nr_taken)?.exchange(None)?;
@@ -252,7 +252,7 @@ pub struct Seen {
 impl Seen {
     /// Whether the folio is to be dropped now. A folio that is dirty or under writeback is dropped
     /// after its writeback.
-    #[inline(always)]
+    #[inline]
     pub fn may_go(self) -> bool {
         self.dropbehind && !self.dirty && !self.writeback
     }
@@ -260,7 +260,7 @@ impl Seen {
 
 /// Moves the items for which `goes` returns false behind the other items. Calls `goes` once for
 /// each item. Returns how many items are in front; these stay in order.
-#[inline(always)]
+#[inline]
 pub fn to_front<T>(items: &mut [T], mut goes: impl FnMut(&mut T) -> bool) -> usize {
     let mut front = 0;
     let mut left = items.len();

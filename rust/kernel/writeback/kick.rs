@@ -121,7 +121,7 @@ pub enum Run {
 
 /// Whether the flusher will see the pages that the caller has dirtied without another request. This
 /// is true for most writers, and costs no atomic operation.
-#[inline(always)]
+#[inline]
 pub fn is_asked(wb: &impl Wb) -> bool {
     wb.order_after_dirtying();
     wb.test(Bit::Pending) || wb.test(Bit::Delayed) && wb.about_dirty() < wb.kick_at()
@@ -134,7 +134,7 @@ pub fn is_asked(wb: &impl Wb) -> bool {
 ///
 /// C counterpart: the section of `filemap_dontcache_kick_writeback()`, which requests an immediate
 /// round whenever the wb has dirty inodes.
-#[inline(always)]
+#[inline]
 pub fn ask(wb: &impl Wb) -> Option<Run> {
     if is_asked(wb) {
         return None;
@@ -147,13 +147,13 @@ pub fn ask(wb: &impl Wb) -> Option<Run> {
 
 /// Whether the flusher is to serve a request now. On a device without DONTCACHE it reads the two
 /// bits and nothing else.
-#[inline(always)]
+#[inline]
 pub fn is_asked_for(wb: &impl Wb) -> bool {
     wb.test(Bit::Pending) || is_due(wb)
 }
 
 /// Whether delayed pages are due.
-#[inline(always)]
+#[inline]
 fn is_due(wb: &impl Wb) -> bool {
     wb.test(Bit::Delayed) && wb.due_in().is_none()
 }
@@ -165,6 +165,7 @@ fn is_due(wb: &impl Wb) -> bool {
 /// round.
 ///
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
+// Not inlined, it costs 86 instructions instead of 77, and C's 72.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<i64> {
     if !wb.test_and_clear(Bit::Pending) && !is_due(wb) {
@@ -238,7 +239,7 @@ pub fn ended(wb: &impl Wb, counted: i64, kick_at: i64, round: Ended) {
 /// busy, and there may never be another write to it. Without DONTCACHE no sum is computed.
 ///
 /// No C counterpart: in C such pages wait for periodic writeback.
-#[inline(always)]
+#[inline]
 pub fn before_sleep(wb: &impl Wb) -> Option<u32> {
     // A rescuer may have skipped a request, or enough pages may have come beside the last round.
     if wb.test(Bit::Pending) {
