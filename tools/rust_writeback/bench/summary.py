@@ -55,6 +55,7 @@ MAIN = "second_half"
 
 SECOND_HALF = Metric(MAIN, "second half", "MB/s", lambda boot: boot.second_half_mb_per_s, of_step=False)
 START = Metric("start", "start", "MB/s", lambda boot: boot.start_mb_per_s, of_step=False)
+TO_DURABLE = Metric("mb_per_s", "to durable", "MB/s", _unpaced(lambda boot: boot.outcome.mb_per_s), of_step=False)
 PERCENTILES_OF_ALL = tuple(_latency(percent) for percent in PERCENTILES)
 PEAK_DIRTY = Metric("peak_dirty", "peak dirty", "MB", lambda boot: boot.peak_dirty_pages * PAGE / 1e6)
 SWITCHES = Metric("switches", "switches", "1/MiB", lambda boot: boot.used["context_switches"] / _mib(boot.moved))
@@ -66,7 +67,7 @@ AMPLIFICATION = Metric("amplification", "device/written", "", _of_writes(lambda 
 SHORT = (
     SECOND_HALF,
     START,
-    Metric("mb_per_s", "to durable", "MB/s", _unpaced(lambda boot: boot.outcome.mb_per_s), of_step=False),
+    TO_DURABLE,
     Metric("handed_over", "handed over", "MB/s", _unpaced(lambda boot: boot.outcome.handed_over_mb_per_s), of_step=False),
     *PERCENTILES_OF_ALL,
     PEAK_DIRTY,
@@ -91,7 +92,7 @@ COSTS = (
 """What a load cost: the second table."""
 
 
-BESIDE = (SECOND_HALF, START, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEAK_DIRTY)
+BESIDE = (SECOND_HALF, START, TO_DURABLE, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEAK_DIRTY)
 """What decides whether somebody uses DONTCACHE: the table of it beside buffered."""
 
 
