@@ -164,7 +164,8 @@ impl Held {
 ///
 /// The folios must be in one page cache. The context must be a task with interrupts on, because the
 /// lock of the inode is taken and interrupts are enabled.
-#[inline]
+// Not inlined, it costs a large folio 60 instructions more, and one of 4 KiB 7 fewer.
+#[inline(always)]
 unsafe fn remove(folios: &mut [Held]) -> usize {
     let mapping = folios.first().and_then(|first| first.mapping());
     let Some(mapping) = mapping.map(AddressSpace::as_raw) else {
