@@ -190,7 +190,7 @@ def judged(boot: Boot, stream: Stream, result: emulated.VmResult) -> dict[str, A
 
 def made() -> dict[str, Any]:
     """When figures were made, and by what; they keep it when they are told later."""
-    return {"date": now(), "revision": revision(), "code": lines.fingerprint()}
+    return {"date": now(), "revision": revision(), "code": lines.fingerprint(), "host_cpu": host_cpu()}
 
 
 def setup(command: str, result: emulated.VmResult) -> dict[str, str]:

@@ -95,9 +95,9 @@ def measured(path: Path, command: str) -> dict[str, Any]:
 
 
 def made_by(setup: Document, command: str) -> Document:
-    """A page's setup: when, with what and of which code it was measured."""
-    date = setup["date"].partition(" ")[0]
-    return {"command": command, "date": date, "revision": setup["revision"], "code": lines.fingerprint()}
+    """A page's setup: when, with what, where and of which code it was measured."""
+    made = {"date": setup["date"].partition(" ")[0], "code": lines.fingerprint(), "host": setup.get("host_cpu", "unknown")}
+    return {"command": command, "revision": setup["revision"], **made}
 
 
 def _obtained(setup: Document) -> str:
@@ -133,7 +133,7 @@ def collect_load() -> Document:
         parts.append(
             {
                 "heading": part.heading,
-                "setup": {**made_by(found["setup"], part.command), "host": found["setup"]["host_cpu"]},
+                "setup": made_by(found["setup"], part.command),
                 "obtained": found["obtained"],
                 "tables": found["tables"],
                 "verdicts": found["verdicts"],
@@ -151,8 +151,7 @@ def load_page(document: Document) -> str:
 def collect_micro() -> Document:
     """What make micro has counted."""
     found = measured(paths.BUILD / "report" / "micro.json", "make micro")
-    kernel = found["setup"]["kernel"]
-    return {**found, "setup": {**made_by(found["setup"], "make micro"), "kernel": kernel}}
+    return {**found, "setup": {**made_by(found["setup"], "make micro"), "kernel": found["setup"]["kernel"]}}
 
 
 def micro_page(found: Document) -> str:
