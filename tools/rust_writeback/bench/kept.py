@@ -65,11 +65,12 @@ LOAD = (
     Part(
         "The native machine",
         "native",
-        "make bench NATIVE=1 ARGS='--only small-4k/xfs --only sequential/xfs --only memory/xfs --only random/xfs"
-        " --pairs 16'",
+        "make bench NATIVE=1 ARGS='--only small-4k/xfs --only small-64k/xfs --only sequential/xfs --only memory/xfs"
+        " --only random/xfs --only paced/xfs --pairs 16'",
         "native",
         {
             "small-4k/xfs": "4 KiB in a row",
+            "small-64k/xfs": "64 KiB in a row",
             "sequential/xfs": "1 MiB in a row",
             "memory/xfs": "1 MiB in a row, most memory in use",
             "random/xfs": "random 4 KiB",
@@ -166,8 +167,7 @@ def collect_conformance() -> Document:
     setup, rows = found["setup"], found["rows"]
     if setup["rows"] != "whole" or {core for row in rows for core in row["results"]} != set(CORES):
         raise Failure("conformance has no complete result of both cores; run: make conformance")
-    more = {name: setup[name] for name in ("kernel", "accelerator")}
-    return {"setup": {**made_by(setup, "make conformance"), **more}, "rows": rows}
+    return {"setup": made_by(setup, "make conformance") | {name: setup[name] for name in ("kernel", "accelerator")}, "rows": rows}
 
 
 def conformance_page(document: Document) -> str:
