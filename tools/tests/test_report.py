@@ -78,13 +78,13 @@ def test_without_a_whole_pair_there_are_figures_but_nothing_is_compared() -> Non
     assert cell.values.keys() == {"c", "rust"} and cell.ratios == {}
 
 
-def test_a_figure_that_should_be_0_shows_its_worst_boot() -> None:
-    left = {"c": -1, "rust": 0}
-    measurements = [replace(m, counter_after=m.pair * left[m.variant], cached_pages=m.pair) for m in comparison()]
-    cells = summary.summarize(measurements)[0].cells
-    assert cells["counter_after"].values == {"c": 3, "rust": 0}
+def test_a_figure_that_should_be_0_shows_its_worst_boot_and_one_that_a_boot_lacks_is_omitted() -> None:
+    made = [replace(m, counter_after=-m.pair * (m.variant == "c"), cached_pages=m.pair) for m in comparison()]
+    cells = summary.summarize(made)[0].cells
+    assert (cells["counter_after"].values, cells["counter_after"].ratios) == ({"c": 3, "rust": 0}, {})
     assert cells["cached_after"].values["c"] == pytest.approx(3 * results.PAGE / 1e6)
-    assert cells["counter_after"].ratios == {}
+    lacking = [replace(m, counter_after=None if m.pair == 2 and m.variant == "c" else 0) for m in made]
+    assert summary.summarize(lacking)[0].cells["counter_after"].values == {"rust": 0}
 
 
 def test_verdicts_claim_no_more_than_was_shown() -> None:

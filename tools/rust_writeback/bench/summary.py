@@ -133,7 +133,7 @@ class Group:
 def summarize(measurements: Sequence[Measurement], metrics: Sequence[Metric] = SHORT) -> list[Group]:
     """Group by place, scenario and mode, in the order in which they come.
 
-    Where not all boots came through, figures and ratios are those of the pairs that are whole.
+    Where not all boots came through, figures and ratios are those of the pairs that are whole. What a boot lacks has none.
     """
     variants = tuple(dict.fromkeys(m.variant for m in measurements))
     orders = (dict.fromkeys(getattr(m, name) for m in measurements) for name in ("place", "scenario", "mode"))
@@ -164,9 +164,9 @@ def beside(measurements: Sequence[Measurement], metrics: Sequence[Metric] = BESI
 def _cell(metric: Metric, by_variant: dict[str, dict[int, Measurement]]) -> Cell:
     figures: dict[str, dict[int, float]] = {}
     for variant, boots in by_variant.items():
-        found = {pair: metric.of_boot(m) for pair, m in boots.items()}
-        if there := {pair: value for pair, value in found.items() if value is not None}:
-            figures[variant] = there
+        found = {pair: value for pair, m in boots.items() if (value := metric.of_boot(m)) is not None}
+        if boots and len(found) == len(boots):
+            figures[variant] = found
     if not figures:
         return Cell(metric, {}, {}, {})
     whole = set.intersection(*(set(of_pairs) for of_pairs in figures.values()))
