@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import parts
-from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, forget, mounted, opened, run, start_writeback, write_dontcache
+from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, file_system, forget, mounted, opened, run, start_writeback, sync
+from lib.dontcache import write_dontcache
 from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
-from lib.row import Verdict, main, of_each, pages_left
-from lib.walk import NullBlock
+from lib.row import Verdict, main, of_each, pages_left, quiet_counter
+from lib.walk import NullBlock, SECTOR
 
 OVERLAY = Path("/tmp/overlay")
 ADD_KEY, SET_POLICY, ENABLE_VERITY = 0xC0506617, 0x800C6613, 0x40806685
@@ -141,9 +142,22 @@ def refusal() -> str:
     return ""
 
 
+def error(kind: str) -> str:
+    """The drive fails: fsync tells it once, and what is counted is there."""
+    with NullBlock(512, SECTOR) as disk, file_system(kind, disk.device) as root, contextlib.ExitStack() as stack:
+        over = stack.enter_context(overlaid(root)) if kind == "xfs" else root
+        fd = stack.enter_context(opened(over / "file"))
+        write_dontcache(fd, 0, bytes(MIB))
+        with disk.failing(0, 128 * MIB // SECTOR - 1):
+            told = sync(fd)
+            counted, true = quiet_counter(disk.device if kind == "xfs" else kind)
+    return "" if told == errno.EIO and counted == true else f"fsync tells {told}, {counted} pages of {true} are counted"
+
+
 def file_systems() -> Verdict:
     last = {"btrfs, large folios": large_folios(), "ext4 with verity": verity(), "overlay on tmpfs, which refuses": refusal()}
-    return of_each(wrong_with_all(FILE_SYSTEMS) | realtime() | last)
+    errors = {"btrfs, a drive that fails": error("btrfs"), "overlay, a drive that fails": error("xfs")}
+    return of_each(wrong_with_all(FILE_SYSTEMS) | realtime() | last | errors)
 
 
 main(file_systems, breaks_c=True, stacks=True)
