@@ -66,7 +66,7 @@ LOAD = (
         "The native machine",
         "native",
         "make bench NATIVE=1 ARGS='--only small-4k/xfs --only small-64k/xfs --only sequential/xfs --only memory/xfs"
-        " --only random/xfs --only paced/xfs --pairs 16'",
+        " --only random/xfs --pairs 16'",
         "native",
         {
             "small-4k/xfs": "4 KiB in a row",
