@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Shows the progress of a long step."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -32,33 +29,29 @@ class Bar:
 
     def advance(self, amount: float = 1) -> None:
         """So much more is done."""
-        self.update(self.done + amount)
+        self.done += amount
+        if self.total is not None and self.done > self.total:
+            self.total = self.done
+        self.rich.update(self.task, completed=int(self.done), total=self.total)
+        if not self.terminal and time.monotonic() - self.told >= self.interval:
+            self.told = time.monotonic()
+            self._say(f"{100 * self.done / self.total:.0f} %" if self.total else f"{self.done:.0f} done")
 
     def count_built(self, line: str) -> None:
         """One more is done with each line of a kernel's build that names what is made, like "  CC  fs/buffer.o"."""
         if re.match(r"  [A-Z]", line):
             self.advance()
 
-    def update(self, done: float) -> None:
-        """So much is done in all."""
-        self.done = done
-        if self.total is not None and done > self.total:
-            self.total = done
-        self.rich.update(self.task, completed=int(done), total=self.total)
-        if not self.terminal and time.monotonic() - self.told >= self.interval:
-            self.told = time.monotonic()
-            self._say(f"{100 * done / self.total:.0f} %" if self.total else f"{done:.0f} done")
-
     def _say(self, text: str) -> None:
         print(f"{self.title}: {text} after {time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> "Bar":
         self.rich.start()
         if not self.terminal:
             print(f"{self.title} ...", file=sys.stderr, flush=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.rich.stop()
         if kind is None:
             self._say("done")

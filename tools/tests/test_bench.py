@@ -18,8 +18,6 @@ from rust_writeback.vm import emulated
 from bench import load
 from bench.kernel import Refused
 
-RUST = "rust"
-
 
 @pytest.fixture
 def guests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Guests:
@@ -94,7 +92,7 @@ def test_another_machine_load_or_driver_is_another_run(tmp_path: Path, monkeypat
     keys += [journal.fingerprint(boots.Machine(), [one], 1) for one in changed]
     keys += [journal.fingerprint(boots.Machine(1), [load], 1), journal.fingerprint(boots.Machine(), [load], 2)]
     assert len(set(keys)) == len(keys) == 9
-    one, again, other = (boots.Boot(1, RUST, steps("mixed/xfs/dontcache")) for _ in range(3))
+    one, again, other = (boots.Boot(1, "rust", steps("mixed/xfs/dontcache")) for _ in range(3))
     one.output, one.facts = b"{}\n", {"seconds": 1}
     journal.Journal(tmp_path / "raw", keys[0]).save(one)
     assert journal.Journal(tmp_path / "raw", keys[0]).has(again) and again == one
@@ -158,7 +156,7 @@ def test_results_differ_where_intervals_do_not_meet() -> None:
 
 def test_a_boot_has_the_drive_of_its_loads_and_memory_for_one_that_is_in_it() -> None:
     machine = boots.Machine()
-    on_nvme, in_memory = (boots.Boot(1, RUST, steps(name)) for name in ("append/xfs/buffered", "depth-1/xfs/buffered"))
+    on_nvme, in_memory = (boots.Boot(1, "rust", steps(name)) for name in ("append/xfs/buffered", "depth-1/xfs/buffered"))
     options = machine.options(on_nvme)
     assert options.nvme and (options.nvme.bps, options.flush_us) == ("125M", boots.FLUSH_US)
     assert machine.options(in_memory).nvme is None and int(machine.mem(in_memory).removesuffix("M")) > 1024 + 1280

@@ -14,7 +14,6 @@ from rust_writeback.errors import Failure
 from rust_writeback.vm import emulated
 from rust_writeback.vm.options import NvmeOptions, VmOptions
 
-RUST = "rust"
 STEPS = steps(*(f"sequential/nfs/{mode}" for mode in ("buffered", "dontcache", "direct")))
 
 
@@ -42,16 +41,16 @@ def test_pages_of_the_server_prove_its_mode_if_each_write_was_synced(scenario: s
     for row in lines[1]["samples"]:
         row[results.COUNTED] = 0
     with contextlib.nullcontext() if accepted else pytest.raises(Failure, match="the DONTCACHE counter never moved"):
-        accept(lines, planned, 1, RUST)
+        accept(lines, planned, 1, "rust")
 
 
 def test_only_a_direct_server_may_use_dontcache_besides() -> None:
     lines = served(STEPS, 40000, 0, 0)
     lines[3]["samples"][1][results.COUNTED] = 12
-    accept(lines, STEPS, 1, RUST)
+    accept(lines, STEPS, 1, "rust")
     lines[1]["samples"][1][results.COUNTED] = 12
     with pytest.raises(Failure, match="counter moved without DONTCACHE"):
-        accept(lines, STEPS, 1, RUST)
+        accept(lines, STEPS, 1, "rust")
 
 
 STOPS = """

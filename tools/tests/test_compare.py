@@ -14,7 +14,6 @@ from rust_writeback.errors import Failure
 from bench import kernel as files
 from bench import usage
 
-RUST = "rust"
 SCENARIOS = ("sequential", "random", "writers-4", "writers-32")
 STEPS = steps(*(f"{name}/xfs/{mode}" for mode in ("buffered", "dontcache") for name in SCENARIOS))
 
@@ -49,17 +48,17 @@ THRESHOLD = 2 * (1 << 30) // 10 // results.PAGE
 )
 def test_a_measurement_that_did_not_exercise_its_subject_is_refused(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
     lines = boot("rust", STEPS)
-    assert len(accept(lines, STEPS, 2, RUST)) == 8
+    assert len(accept(lines, STEPS, 2, "rust")) == 8
     spoil(lines)
     with pytest.raises(Failure, match=words) as caught:
-        accept(lines, STEPS, 2, RUST)
+        accept(lines, STEPS, 2, "rust")
     assert "\n" not in str(caught.value)
 
 
 def latency(bins: dict[int, int]) -> results.Measurement:
     """A measurement whose requests took so many nanoseconds."""
     planned = steps("sequential/xfs/buffered")
-    (found,) = accept(boot("rust", planned), planned, 1, RUST)
+    (found,) = accept(boot("rust", planned), planned, 1, "rust")
     return replace(found, outcome=replace(found.outcome, latency=Counter(bins)))
 
 
@@ -88,12 +87,12 @@ def test_a_percentile_needs_enough_requests(bins: dict[int, int], percent: float
 def test_temporary_files_neither_stay_nor_count() -> None:
     planned = steps("temp-burst/xfs/buffered")
     lines = boot("rust", planned)
-    stream, temporary = accept(lines, planned, 1, RUST)
+    stream, temporary = accept(lines, planned, 1, "rust")
     assert stream.written == stream.outcome.bytes == 8 << 20
     assert stream.moved == stream.outcome.bytes + temporary.outcome.bytes
     # fio removes it at the end, or did not come to it: neither is a wrong load.
     lines[1]["cached_after"]["temporary.0"] = 8192
-    assert accept(lines, planned, 1, RUST)[0].cached_pages == 5000
+    assert accept(lines, planned, 1, "rust")[0].cached_pages == 5000
 
 
 @pytest.mark.parametrize(("name", "read"), [("sequential", False), ("sequential-read", True)])
@@ -104,19 +103,19 @@ def test_the_second_half_begins_when_half_of_it_is_on_the_drive(name: str, read:
     moved = ((0.0, 0), (0.2, 80 << 20), (0.4, 120 << 20), (1.4, 200 << 20))
     lines[1]["samples"] = [[seconds, *[0] * 5, read * count, (not read) * count] for seconds, count in moved]
     lines[1]["samples_began_ms"] -= 50
-    (found,) = accept(lines, planned, 1, RUST)
+    (found,) = accept(lines, planned, 1, "rust")
     half = found.outcome.bytes / 2e6
     assert found.half_ms == pytest.approx(250)
     assert found.start_mb_per_s == pytest.approx(half / 0.25)
     assert found.second_half_mb_per_s == pytest.approx(half / (found.outcome.durable_ms / 1e3 - 0.25))
     lines[1]["samples_began_ms"] += 2000
     with pytest.raises(Failure, match="do not show when half of it was on the drive"):
-        accept(lines, planned, 1, RUST)
+        accept(lines, planned, 1, "rust")
 
 
 def test_paced_loads_and_endless_jobs_have_no_second_half() -> None:
     planned = steps("paced/xfs/buffered", "noisy/xfs/buffered")
-    paced, writer, readers = accept(boot("rust", planned), planned, 1, RUST)
+    paced, writer, readers = accept(boot("rust", planned), planned, 1, "rust")
     assert (paced.paced, writer.paced, writer.half_ms, readers.half_ms) == (True, False, 400, None)
     of_paced = {metric.name for metric in summary.FULL if metric.of_boot(paced) is not None}
     assert not of_paced & {summary.MAIN, "start", "mb_per_s", "handed_over"}
@@ -135,10 +134,10 @@ READ = steps("device-read/device/buffered", "device-read/device/dontcache", "ran
 )
 def test_cached_pages_prove_the_mode_of_reads(spoil: Callable[[list[dict[str, Any]]], object], words: str) -> None:
     lines = boot("rust", READ)
-    accept(lines, READ, 1, RUST)
+    accept(lines, READ, 1, "rust")
     spoil(lines)
     with pytest.raises(Failure, match=words):
-        accept(lines, READ, 1, RUST)
+        accept(lines, READ, 1, "rust")
 
 
 def test_the_driver_reads_the_files_of_the_kernel() -> None:

@@ -69,7 +69,6 @@ vm CORE=c                      make vm does not take CORE; it takes nothing
 kernel SANITIZE=kasan          make kernel does not take SANITIZE; it takes ARCH PAGES
 kernel ARCH=arm64 PAGES=8k     PAGES=8k is not possible; arm64 has PAGES=4k, 16k and 64k
 guest ONLY=nothing             no guest test matches nothing; they are in tools/guest/tests
-check ONLY=nothing             no guest test matches nothing; they are in tools/guest/tests
 test sanitize=kasan            make test does not take sanitize; it takes SANITIZE RT ARCH PAGES
 test SANITIZE=asan             argument --sanitize: invalid choice: 'asan'
 test RT=0                      RT=0 is unknown; give RT=1, or omit it

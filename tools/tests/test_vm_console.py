@@ -36,7 +36,6 @@ DEAF = LOCKED.format(where="pv_native_safe_halt", flags="00010212") + HARD
         ("Kernel panic - not syncing: softlockup: hung tasks\n", "hang", "softlockup"),
         ("rcu: INFO: rcu_preempt detected stalls\nKernel panic - not syncing: RCU Stall\n", "hang", "RCU Stall"),
         ("[  1.0] BUG: failure at mm/x.c:7/f()!\n[  1.0] Kernel panic - not syncing: BUG!\n", "oops", "mm/x.c:7"),
-        ("Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x60001000\n", "oops", "addr 0x0"),
         ("Kernel panic - not syncing:\n", "panic", "not syncing"),
     ],
 )

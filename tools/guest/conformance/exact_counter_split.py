@@ -5,7 +5,7 @@ import os
 
 from lib.dontcache import PAGE, file_system, flusher_held, held, opened
 from lib.row import NOTHING, PIECE, SIZE, Verdict, dirty, exact, held_counter, main, synced_counter, told, tried
-from lib.walk import folio_pages
+from lib.walk import folio_frames
 
 PIECES = SIZE // PIECE
 SPLITS = PIECES // 2
@@ -20,12 +20,12 @@ def split() -> Verdict:
         with held(), flusher_held():
             dirty(fd)
             before = held_counter()
-            whole = folio_pages(fd, 0)
+            _, whole = folio_frames(fd, 0)
             for number in range(SPLITS):
                 os.ftruncate(fd, SIZE - number * PIECE - PIECE // 2)
             after = held_counter()
             os.ftruncate(fd, SIZE)
-            part = folio_pages(fd, (PIECES - SPLITS) * PIECE)
+            _, part = folio_frames(fd, (PIECES - SPLITS) * PIECE)
         end = synced_counter()
     kept = exact(before) and exact(after) and end == NOTHING
     tried(not kept or part < whole == PIECE // PAGE, f"folios that are split: {whole} pages, then {part}")

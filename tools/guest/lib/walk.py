@@ -254,17 +254,12 @@ class Model:
 
     def need_large_folio(self, offset: int) -> None:
         """Without one the case would not try what it is there for."""
-        pages = folio_pages(self.fd, offset)
+        _, pages = folio_frames(self.fd, offset)
         assert pages > 1 and pages * PAGE >= 16 * KIB or not self.store.large, f"the folio at {offset} has {pages} pages"
 
 
 def address_of(mapping: mmap.mmap) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(mapping))
-
-
-def folio_pages(fd: int, offset: int) -> int:
-    """Pages of the cached folio that holds this offset."""
-    return folio_frames(fd, offset)[1]
 
 
 def folio_frames(fd: int, offset: int) -> tuple[int, int]:

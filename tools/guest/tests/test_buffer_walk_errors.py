@@ -6,7 +6,7 @@ import errno
 import mmap
 import os
 
-from lib.dontcache import KIB, MIB, MOUNT, NVME, PAGE, opened
+from lib.dontcache import KIB, MIB, MOUNT, NVME, PAGE, opened, sync
 from lib.walk import OPTIONS, Model, Store, fill_stale, main, on_drives, on_ext4
 
 SIZE = 4 * MIB
@@ -66,12 +66,7 @@ def failed_writeback(store: Store) -> None:
 
     def lose(model: Model, offset: int, length: int) -> None:
         model.write(offset, length)
-        try:
-            os.fsync(model.fd)
-        except OSError as failure:
-            assert failure.errno == errno.EIO
-        else:
-            raise AssertionError(f"the write-back at {offset} did not fail")
+        assert (error := sync(model.fd)) == errno.EIO, f"the write-back at {offset} ended with error {error}"
         model.check("after a failed write-back")
 
     def write(model: Model, bad: int) -> None:

@@ -109,7 +109,7 @@ class Load:
             "text": self.scenario.text,
             "environment": jobs.MODES[self.own_mode],
             "command": [*self.scenario.program, self.mode] if self.scenario.program else [],
-            "jobs": self.scenario.jobs,
+            "jobs": sum(section.jobs for section in self.scenario.sections),
             "needs": self.scenario.needs,
             "keep": self.keep,
             "touched": self.entry.touched,

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .. import paths, steps
+from .. import paths, steps, tables
 from ..errors import Failure, Parser, check_flags
 from ..progress import Bar
 from ..vm import machine
 from ..vm.emulated import VmFailure
 from ..vm.options import amount
-from . import boots, catalogue, contenders, drives, jobs, journal, native, report, results, summary, table
+from . import boots, catalogue, contenders, drives, jobs, journal, native, pages, report, results, summary, table
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -155,7 +155,7 @@ def finish(bench: Bench, folder: Path, setup: dict[str, Any], begin: float) -> N
     setup |= {"variants": list(dict.fromkeys(m.variant for m in shown)), "seconds": round(time.monotonic() - begin)}
     setup |= bench.vm.about()
     told = report.Report(setup, [boot.facts for boot in bench.done], shown, groups, beside, bench.notes(), bench.vm)
-    report.show(told)
+    tables.show(pages.render("report.md", report=told))
     report.write(folder, told)
     place = os.path.relpath(folder / "index.html", paths.PROJECT)
     print(f"{setup['seconds']} s, {setup['accelerator']}; the report is {place}")

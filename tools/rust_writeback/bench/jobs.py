@@ -117,11 +117,6 @@ class Scenario:
     """the words for our own program before the mode, with ${BENCH_DIRECTORY} in them; without any, fio runs the file"""
 
     @property
-    def jobs(self) -> int:
-        """How many jobs there are in all."""
-        return sum(section.jobs for section in self.sections)
-
-    @property
     def written(self) -> int:
         """The bytes that the jobs that know their end write together."""
         return sum(section.bytes for section in self.sections if not section.reads)

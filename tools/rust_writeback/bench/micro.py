@@ -18,7 +18,7 @@ from ..build.variants import MEASURED, Variant, of_arch
 from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import show
-from ..vm import emulated, machine
+from ..vm import emulated, images, machine
 from . import boots, overwrite
 from .contenders import CORES
 
@@ -156,13 +156,15 @@ def document(measured: Mapping[str, Measured]) -> dict[str, Any]:
 
 def measure(core: str, variant: Variant = MEASURED) -> tuple[Measured, emulated.VmResult]:
     """Boot one core, and run the benchmarks."""
+    program = paths.BUILD / "bin" / variant.arch.name / "overwrite"
+    images.ensure_program(DRIVER.with_name("overwrite.c"), program, "-luring", arch=variant.arch)
     options = emulated.VmOptions(
         core=core,
         smp=1,
         icount=True,
         nvme=None,
         append=f"brd.rd_size={DEVICE_KIB}",
-        programs=(overwrite.ensure(variant.arch),),
+        programs=(program,),
         arch=variant.arch,
         kernel=variant.image,
     )

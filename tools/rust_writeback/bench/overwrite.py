@@ -7,16 +7,10 @@ folio's start.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from .. import paths
-from ..arch import X86, Arch
 from ..errors import Failure
-from ..vm import images
 from .contenders import CORES
-
-SOURCE = paths.TOOLS / "guest" / "overwrite.c"
 
 BLOCKS = (4096, 1024)
 CALLS = ("write", "pwrite", "writev", "io_uring")
@@ -37,7 +31,6 @@ follows the ring of 512 or 2048 buffers to the range, in three instructions for 
 
 Figures = Mapping[str, float]
 
-
 SERIES: dict[str, Sequence[str]] = {}
 """The places by the name of the series."""
 for _block in BLOCKS:
@@ -46,15 +39,7 @@ for _block in BLOCKS:
     SERIES |= {f"{_block} order {order}": PLACES for order in ORDERS}
 ROWS = [f"{name} {place}" for name, places in SERIES.items() for place in places]
 
-
 LIMITS = {row: RING_LIMIT for row in ROWS if row.split()[1] == "io_uring"}
-
-
-def ensure(arch: Arch = X86) -> Path:
-    """The guest's program."""
-    program = paths.BUILD / "bin" / arch.name / "overwrite"
-    images.ensure_program(SOURCE, program, "-luring", arch=arch)
-    return program
 
 
 def parse(outputs: Mapping[str, Sequence[str]], core: str) -> dict[str, float]:

@@ -76,7 +76,7 @@ def write(folder: Path, report: Report) -> None:
         "setup": report.setup,
         "obtained": report.obtained(),
         "verdicts": [*report.warnings(), *report.said()],
-        "tables": {one.heading: table.markdown(one).splitlines() for one in report.tables},
+        "tables": {t.heading: tables.markdown(t.header(), t.rows(), len(t.names())).splitlines() for t in report.tables},
         "summary": [summary(group) for group in report.groups],
         "beside": [summary(group) for group in report.beside if group.variants[-1] != SCALE],
         "direct": [summary(group) for group in report.beside if group.variants[-1] == SCALE],
@@ -86,11 +86,6 @@ def write(folder: Path, report: Report) -> None:
     write_whole(folder / "results.json", json.dumps(document, indent=1) + "\n")
     write_whole(folder / "report.md", pages.render("report.md", report=report))
     write_whole(folder / "index.html", pages.render("report.html", report=report, plots=drawn))
-
-
-def show(report: Report) -> None:
-    """Print it, as the Markdown has it."""
-    tables.show(pages.render("report.md", report=report))
 
 
 def summary(group: Group) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from .results import Measurement, PAGE, PERCENTILES
 
 BUFFERED, DONTCACHE = COMPARED
 
-
 Value = Callable[[Measurement], float | None]
 """A figure of one boot; None where it does not apply."""
 
@@ -46,10 +45,6 @@ def _unpaced(value: Callable[[Measurement], float]) -> Value:
     return lambda boot: None if boot.paced else value(boot)
 
 
-def _mib(count: int) -> float:
-    return count / 2**20
-
-
 MAIN = "second_half"
 """The figure of the headline."""
 
@@ -58,7 +53,7 @@ START = Metric("start", "start", "MB/s", lambda boot: boot.start_mb_per_s, of_st
 TO_DURABLE = Metric("mb_per_s", "to durable", "MB/s", _unpaced(lambda boot: boot.outcome.mb_per_s), of_step=False)
 PERCENTILES_OF_ALL = tuple(_latency(percent) for percent in PERCENTILES)
 PEAK_DIRTY = Metric("peak_dirty", "peak dirty", "MB", lambda boot: boot.peak_dirty_pages * PAGE / 1e6)
-SWITCHES = Metric("switches", "switches", "1/MiB", lambda boot: boot.used["context_switches"] / _mib(boot.moved))
+SWITCHES = Metric("switches", "switches", "1/MiB", lambda boot: boot.used["context_switches"] / (boot.moved / 2**20))
 WRITE_SIZE = Metric(
     "write_size", "write of device", "KiB", _of_writes(lambda boot: boot.device["written"] / boot.device["writes"] / 1024)
 )
@@ -80,7 +75,7 @@ SHORT = (
 
 COSTS = (
     WRITE_SIZE,
-    Metric("writes", "writes of device", "1/MiB", _of_writes(lambda boot: boot.device["writes"] / _mib(boot.written))),
+    Metric("writes", "writes of device", "1/MiB", _of_writes(lambda boot: boot.device["writes"] / (boot.written / 2**20))),
     AMPLIFICATION,
     Metric("flushes", "flushes", "", _of_writes(lambda boot: boot.device["flushes"])),
     Metric("device_read", "device reads", "MB", _of_writes(lambda boot: boot.device["read"] / 1e6)),
@@ -91,10 +86,8 @@ COSTS = (
 )
 """What a load cost: the second table."""
 
-
 BESIDE = (SECOND_HALF, START, TO_DURABLE, *PERCENTILES_OF_ALL, WRITE_SIZE, AMPLIFICATION, SWITCHES, PEAK_DIRTY)
 """What decides whether somebody uses DONTCACHE: the table of it beside buffered."""
-
 
 FULL = (*SHORT, *COSTS)
 

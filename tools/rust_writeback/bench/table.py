@@ -4,10 +4,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .. import tables
 from .catalogue import SCALE
 from .contenders import KERNEL, title
 from .summary import Cell, Group, Metric
+
 
 def number(value: float) -> str:
     """Three digits that mean something."""
@@ -109,8 +109,3 @@ class Beside(Table):
         values.append(_number(direct.values.get(SCALE), first.metric) if direct else "")
         ratios = [_ratio(cell, group.variants[1]) for cell in cells]
         return [[*_about(group, self.names()), *values, ratios[0], _ratio(direct, SCALE), *ratios[1:]]]
-
-
-def markdown(table: Table) -> str:
-    """The same table for a README."""
-    return tables.markdown(table.header(), table.rows(), len(table.names())) + "\n"

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -166,7 +166,9 @@ def _boot(
         if terminal:
             size = shutil.get_terminal_size()
             environment |= {"LINES": str(size.lines), "COLUMNS": str(size.columns), "TERM": os.environ.get("TERM", "linux")}
-            stack.enter_context(_restored_terminal())
+            if sys.stdin.isatty():
+                # QEMU makes the terminal raw; make it as it was, even if QEMU was killed.
+                stack.callback(termios.tcsetattr, sys.stdin, termios.TCSADRAIN, termios.tcgetattr(sys.stdin))
         initramfs = images.initramfs(command, environment, options.icount, options.programs, options.arch)
         stack.enter_context(initramfs)
         inherited = [initramfs.fileno()]
@@ -248,19 +250,6 @@ def _judge(options: VmOptions, story: machine.Story, text: str, log: Path) -> No
     raise VmFailure("qemu", "the guest shut down before it reported the command's status", log)
 
 
-@contextlib.contextmanager
-def _restored_terminal() -> Iterator[None]:
-    """QEMU makes the terminal raw; make it as it was, even if QEMU was killed."""
-    if not sys.stdin.isatty():
-        yield
-        return
-    before = termios.tcgetattr(sys.stdin)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
 def _parse(arguments: list[str]) -> tuple[VmOptions, list[str]]:
     parser = Parser(prog="tools/vm", allow_abbrev=False, description="Boot the built kernel and run CMD in it as root.")
     parser.add_argument("--core", default="rust", help="which core does the work: rust (the default) or c")
@@ -306,7 +295,7 @@ def main(arguments: list[str]) -> int:
     machine.polite()
     options, command = _parse(arguments)
     try:
-        result = run(options, command, machine.write_all(1), machine.write_all(2))
+        result = run(options, command, lambda data: machine.write_all(1, data), lambda data: machine.write_all(2, data))
     except VmFailure as failure:
         print(console.tail(failure.console.read_text(errors="replace")), file=sys.stderr)
         raise

@@ -193,20 +193,11 @@ class Guest:
 
 def polite() -> None:
     """Let TERM end a run in the way that Ctrl-C does."""
-
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
-    signal.signal(signal.SIGHUP, interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
-def write_all(descriptor: int) -> Sink:
-    """A sink that hands everything on to a file descriptor."""
-
-    def write(data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-
-    return write
+def write_all(descriptor: int, data: bytes) -> None:
+    """Hand everything on to a file descriptor."""
+    while data:
+        data = data[os.write(descriptor, data) :]

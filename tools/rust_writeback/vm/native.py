@@ -81,15 +81,10 @@ def enclosed(options: VmOptions, command: list[str], cpus: Sequence[int]) -> lis
     return [*chosen, *alone, "sh", "-euc", ENCLOSED, "native", str(amount(options.mem) + SPARE), *command]
 
 
-def run(
-    options: VmOptions,
-    command: list[str],
-    stdout: machine.Sink | None = None,
-    stderr: machine.Sink | None = None,
-) -> VmResult:
+def run(options: VmOptions, command: list[str], stdout: machine.Sink) -> VmResult:
     """Boot with this core, memory and CPUs, run the command once all memory has been used, and wait for its end.
 
-    Output goes to the sinks, or into the result where there is none.
+    Its output goes to the sink, what it says on stderr into the result.
     """
     options.check()
     there = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
@@ -101,7 +96,7 @@ def run(
     log = console.new_log("native")
     with contextlib.ExitStack() as stack:
         limits = (BOOT_SECONDS, BEAT_SECONDS, WHOLE_SECONDS)
-        host = stack.enter_context(machine.Guest(stdout, stderr, *limits, log.open("w+b")))
+        host = stack.enter_context(machine.Guest(stdout, None, *limits, log.open("w+b")))
         words = ["sh", "-euc", WARM, "warm", *command]
         initramfs = stack.enter_context(images.initramfs(words, {**ENVIRONMENT, "VM_CORE": options.core}))
         arguments = linux(options, initramfs.fileno(), host.lines)
