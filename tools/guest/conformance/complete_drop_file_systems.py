@@ -15,7 +15,7 @@ from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, file_system, forg
 from lib.dontcache import write_dontcache
 from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
 from lib.row import Verdict, main, of_each, pages_left, quiet_counter
-from lib.walk import NullBlock, SECTOR
+from lib.walk import NullBlock, SECTOR, sectors
 
 OVERLAY = Path("/tmp/overlay")
 ADD_KEY, SET_POLICY, ENABLE_VERITY = 0xC0506617, 0x800C6613, 0x40806685
@@ -148,7 +148,13 @@ def error(kind: str) -> str:
         over = stack.enter_context(overlaid(root)) if kind == "xfs" else root
         fd = stack.enter_context(opened(over / "file"))
         write_dontcache(fd, 0, bytes(MIB))
-        with disk.failing(0, 128 * MIB // SECTOR - 1):
+        assert sync(fd) == 0
+        bad = 0, 128 * MIB // SECTOR - 1
+        if kind == "xfs":
+            with opened(root / "upper" / "file") as below:
+                bad = sectors(below, 0)
+        write_dontcache(fd, 0, bytes(MIB))
+        with disk.failing(*bad):
             told = sync(fd)
             counted, true = quiet_counter(disk.device if kind == "xfs" else kind)
     return "" if told == errno.EIO and counted == true else f"fsync tells {told}, {counted} pages of {true} are counted"
