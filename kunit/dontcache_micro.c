@@ -213,20 +213,7 @@ static int micro_show(struct seq_file *m, void *unused)
 		seq_printf(m, "%s %lld\n", micro_names[op], micro_result[op]);
 	return 0;
 }
-
-static int micro_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, micro_show, NULL);
-}
-
-static const struct file_operations micro_fops = {
-	.owner		= THIS_MODULE,
-	.open		= micro_open,
-	.read		= seq_read,
-	.write		= micro_write,
-	.llseek		= seq_lseek,
-	.release	= single_release,
-};
+DEFINE_SHOW_STORE_ATTRIBUTE(micro);
 
 static int __init dontcache_micro_init(void)
 {

@@ -267,20 +267,7 @@ static int micro_drop_show(struct seq_file *m, void *unused)
 		seq_printf(m, "%s %lld\n", kinds[i].name, micro_result[i]);
 	return 0;
 }
-
-static int micro_drop_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, micro_drop_show, NULL);
-}
-
-static const struct file_operations micro_drop_fops = {
-	.owner		= THIS_MODULE,
-	.open		= micro_drop_open,
-	.read		= seq_read,
-	.write		= micro_drop_write,
-	.llseek		= seq_lseek,
-	.release	= single_release,
-};
+DEFINE_SHOW_STORE_ATTRIBUTE(micro_drop);
 
 static int __init dropbehind_micro_init(void)
 {

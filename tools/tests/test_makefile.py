@@ -69,6 +69,7 @@ vm CORE=c                      make vm does not take CORE; it takes nothing
 kernel SANITIZE=kasan          make kernel does not take SANITIZE; it takes ARCH PAGES
 kernel ARCH=arm64 PAGES=8k     PAGES=8k is not possible; arm64 has PAGES=4k, 16k and 64k
 guest ONLY=nothing             no guest test matches nothing; they are in tools/guest/tests
+check ONLY=nothing             no guest test matches nothing; they are in tools/guest/tests
 test sanitize=kasan            make test does not take sanitize; it takes SANITIZE RT ARCH PAGES
 test SANITIZE=asan             argument --sanitize: invalid choice: 'asan'
 test RT=0                      RT=0 is unknown; give RT=1, or omit it
@@ -98,6 +99,7 @@ results ARGS=nothing           argument page: invalid choice: 'nothing'
 def test_wrong_words_are_refused_at_once_in_one_line(line: str) -> None:
     words = make(*shlex.split(line[:30]))
     if words[0] != "echo":
+        # What is not refused at once may run for hours.
         done = subprocess.run(words[words.index("python3") :], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
         words = ["", done.stdout + done.stderr.rstrip(), str(done.returncode)]
     assert words[-1] == "2" and words[1].startswith("error: " + line[30:].strip()) and "\n" not in words[1]

@@ -165,7 +165,7 @@ fn is_due(wb: &impl Wb) -> bool {
 /// round.
 ///
 /// C counterpart: the first half of `wb_check_start_dontcache()`.
-// Not inlined, it costs 86 instructions instead of 77, and C's 72.
+// Not inlined, it costs 86 instructions instead of 77. C's costs 72.
 #[inline(always)]
 pub fn consume(wb: &impl Wb) -> Option<i64> {
     if !wb.test_and_clear(Bit::Pending) && !is_due(wb) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""overlayfs on xfs, ext4 and tmpfs, btrfs, quotas, xfs with a realtime device, with zones, ext4 with encryption, with verity"""
+"""overlayfs on xfs, ext4 and tmpfs, btrfs, quotas, xfs with a realtime device, zones, ext4 with encryption, verity; errors"""
 
 import contextlib
 import errno
@@ -143,7 +143,7 @@ def refusal() -> str:
 
 
 def error(kind: str) -> str:
-    """The drive fails: fsync tells it once, and what is counted is there."""
+    """The drive fails: fsync tells it, and what is counted is there."""
     with NullBlock(512, SECTOR) as disk, file_system(kind, disk.device) as root, contextlib.ExitStack() as stack:
         over = stack.enter_context(overlaid(root)) if kind == "xfs" else root
         fd = stack.enter_context(opened(over / "file"))

@@ -126,7 +126,7 @@ class Group:
 def summarize(measurements: Sequence[Measurement], metrics: Sequence[Metric] = SHORT) -> list[Group]:
     """Group by place, scenario and mode, in the order in which they come.
 
-    Where not all boots came through, figures and ratios are those of the pairs that are whole. What a boot lacks has none.
+    Where not all boots came through, figures and ratios are those of the pairs that are whole. What a boot lacks is omitted.
     """
     variants = tuple(dict.fromkeys(m.variant for m in measurements))
     orders = (dict.fromkeys(getattr(m, name) for m in measurements) for name in ("place", "scenario", "mode"))
