@@ -296,7 +296,7 @@ def run_core(core: str, boot: Boot) -> tuple[dict[str, Measured], emulated.VmRes
             mem=mem,
             icount=True,
             nvme=None,
-            append="norandmaps",
+            append="norandmaps nohz=off",
             programs=(LOAD,),
             devices=("-plugin", f"{PLUGIN},symbols={MEASURED.out / 'System.map'},out={counts.name}"),
         )
