@@ -139,3 +139,19 @@ def test_counted_time_repeats_to_the_digit() -> None:
     script = "for i in 1 2 3; do date +%s.%N; done; head -c 300000 /dev/urandom | sha256sum"
     first, second = (boot(script, options).stdout for _ in range(2))
     assert first == second
+
+
+BINARY = bytes(range(0x80, 0xC0)).decode(errors="surrogateescape")
+BAD = ["", "x" * 200, BINARY, "RUST", "rus", "rustc", "rust,c", "%p%s%n", "0", '"rust c"']
+
+
+@pytest.mark.parametrize("core", ["rust", "c"])
+def test_a_bad_boot_parameter_warns_and_changes_nothing(core: str) -> None:
+    """One boot has them all, after the core that was asked for."""
+    given = [f"rust_writeback.core={value}" for value in BAD] + ["rust_writeback.core"]
+    ask = "cat /sys/kernel/debug/rust_writeback/core /sys/module/rust_writeback/parameters/core"
+    result = boot(ask, VmOptions(core=core, mem="512M", nvme=None, append=" ".join(given)))
+    assert (result.status, result.stdout.decode()) == (0, f"{core}\n{core}\n")
+    assert not result.complaint
+    told = result.console.read_text(errors="replace").count("' invalid for parameter `rust_writeback.core'")
+    assert told == len(given), f"{told} values are told to be bad"

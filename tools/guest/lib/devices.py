@@ -142,6 +142,9 @@ STACKS: dict[str, Device] = {
     "dm-crypt without workqueues": over(1, f"{CRYPT} 2 no_read_workqueue no_write_workqueue"),
     "dm-snapshot": over(2, "snapshot {0} {1} N 8"),
     "raid1": over(2, "raid raid1 2 0 nosync 2 - {0} - {1}"),
+    "raid0": over(2, "raid raid0 1 128 2 - {0} - {1}", 2 * DISK_MIB),
+    # Unlike the others, this one does not start without metadata.
+    "raid10": over(4, "raid raid10 2 128 nosync 2 {0} {1} {2} {3}"),
     "raid5": over(3, "raid raid5_ls 2 128 nosync 3 - {0} - {1} - {2}", 2 * DISK_MIB),
 }
 """What needs the kernel with drivers for it."""

@@ -8,8 +8,6 @@ With --a CELL --b CELL: the functions that differ most between two cells of the 
 ext4/new/4k/fits/buffered/c and ext4/new/4k/fits/buffered/rust.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

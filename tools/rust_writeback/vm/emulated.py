@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The virtual machine: boot the built kernel, run a command in it, and return the result. tools/vm runs it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

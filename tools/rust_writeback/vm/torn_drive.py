@@ -10,8 +10,6 @@ a write instead.
 It implements only as much of the protocol (doc/proto.md of NetworkBlockDevice/nbd) as QEMU needs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
