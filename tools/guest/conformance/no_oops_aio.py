@@ -5,7 +5,7 @@ import mmap
 import os
 
 from lib.devices import null_timer, target
-from lib.dontcache import NVME, PAGE, opened, pattern
+from lib.dontcache import NVME, PAGE, is_there, opened, pattern
 from lib.row import Verdict, main, on_each
 from lib.ways import queue_aio
 
@@ -23,7 +23,7 @@ def aio(kind: str) -> Verdict:
                 os.fsync(fd)
                 with opened(f"/proc/self/fd/{fd}", os.O_RDWR | flags) as file:
                     took = queue_aio(file, pages, 0)
-                if took != [PAGE] * DEPTH or os.pread(fd, DEPTH * PAGE, 0) != pages[:]:
+                if took != [PAGE] * DEPTH or not is_there(fd, 0, pages):
                     wrong.append(f"took {took}")
     return Verdict(not wrong, "; ".join(wrong) or "all writes are in their place")
 

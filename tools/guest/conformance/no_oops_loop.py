@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """A loop device on a file of xfs, with buffered and direct I/O below, bare and with ext4."""
 
-import os
 from pathlib import Path
 
 from lib import devices
-from lib.dontcache import MIB, file_system, opened, pattern, write_dontcache
+from lib.dontcache import MIB, file_system, is_there, opened, pattern, write_dontcache
 from lib.row import Verdict, main, on_each, tried
 
 SIZE = 8 * MIB
@@ -16,8 +15,7 @@ def written(path: Path | str) -> bool:
     with opened(path) as fd:
         for offset in range(0, SIZE, MIB):
             write_dontcache(fd, offset, pattern(offset, MIB))
-        os.fsync(fd)
-        return os.pread(fd, MIB, MIB) == pattern(MIB, MIB)
+        return is_there(fd, MIB, pattern(MIB, MIB))
 
 
 def loop(direct: str) -> Verdict:

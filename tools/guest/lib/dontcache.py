@@ -142,6 +142,14 @@ def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:
     assert written == len(data), f"wrote {written} of {len(data)} bytes"
 
 
+def is_there(fd: int, offset: int, data: bytes | mmap.mmap) -> bool:
+    """Is this read, as it may be cached and then from the drive?"""
+    cached = os.pread(fd, len(data), offset) == data[:]
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    return cached and os.pread(fd, len(data), offset) == data[:]
+
+
 def write_pieces(fd: int, size: int, piece: int, flags: int = RWF_DONTCACHE, start: int = 0) -> None:
     """Writes so many zeros, a piece after the other."""
     for offset in range(start, start + size, piece):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 
-from lib.dontcache import PAGE, RWF_DONTCACHE, call, opened, pattern
+from lib.dontcache import PAGE, RWF_DONTCACHE, call, is_there, opened, pattern
 from lib.row import tried
 from lib.walk import address_of
 
@@ -177,7 +177,7 @@ def write_each_way(
             wrong.append(f"{name} is {_word(error)}, not {' or '.join(map(_word, sorted(may)))}")
         elif error == TAKEN:
             taken.add(interface)
-            if took != PAGE or os.pread(fd, PAGE, at) != page[:]:
+            if took != PAGE or not is_there(fd, at, page):
                 wrong.append(f"{name} took {took} bytes")
     tried(wrong or taken == INTERFACES.keys(), f"each interface: only {', '.join(taken)}")
     return wrong[:MOST]
