@@ -72,6 +72,13 @@ def test_a_ratio_is_that_of_the_figures_beside_it(
     assert seen > 50
 
 
+def test_a_group_is_read_as_it_was_written() -> None:
+    found = made(comparison())
+    for group in (*found.groups, *found.beside):
+        cells = {name: replace(cell, boots={}) for name, cell in group.cells.items()}
+        assert report.group(report.summary(group)) == replace(group, cells=cells)
+
+
 def test_without_a_whole_pair_there_are_figures_but_nothing_is_compared() -> None:
     alone = lose(comparison(4), (1, "c"), (2, "rust"), (3, "c"), (4, "rust"))
     cell = summary.summarize(alone)[0].cells["mb_per_s"]

@@ -185,12 +185,6 @@ class Outcome:
         return self.bytes / 1e3 / self.runtime_ms
 
 
-def scaled(text: str, factor: int) -> str:
-    """The text of a job file with so many times as much to do; what says how much does so by its name."""
-    promised = re.compile(r"^((?:io_)?size|number_ios|files)=(\d+)(?=[kmg]?$)", re.MULTILINE)
-    return promised.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", text)
-
-
 def find(name: str) -> Path:
     """The job file of a scenario."""
     ours = FOLDER / f"{name}.ini"
@@ -198,9 +192,10 @@ def find(name: str) -> Path:
 
 
 def read(path: Path, factor: int = 1) -> Scenario:
-    """Read the promises of a job file: its sections, and [global]."""
+    """Read the promises of a job file, with so many times as much to do: its sections, and [global]."""
     parser = configparser.ConfigParser(interpolation=None, comment_prefixes=("#", ";"), default_section="global")
-    text = scaled(path.read_text(), factor)
+    amount = re.compile(r"^((?:io_)?size|number_ios|files)=(\d+)(?=[kmg]?$)", re.MULTILINE)
+    text = amount.sub(lambda m: f"{m[1]}={int(m[2]) * factor}", path.read_text())
     parser.read_string(text)
     ours = path.suffix == ".ini"
     parts = [parser[name] for name in parser.sections()]

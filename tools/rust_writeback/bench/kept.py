@@ -97,7 +97,7 @@ def measured(path: Path, command: str) -> dict[str, Any]:
 
 def made_by(setup: Document, command: str) -> Document:
     """A page's setup: when, with what, where and of which code it was measured."""
-    made = {"date": setup["date"].partition(" ")[0], "code": lines.fingerprint(), "host": setup.get("host_cpu", "unknown")}
+    made = {"date": setup["date"].partition(" ")[0], "code": lines.fingerprint(), "host_cpu": setup.get("host_cpu", "unknown")}
     return {"command": command, "revision": setup["revision"], **made}
 
 
@@ -105,10 +105,19 @@ def _obtained(setup: Document) -> str:
     return f"`{setup['command']}`, {setup['date']}, revision {setup['revision']}, code {setup['code']}"
 
 
-def _ratios(found: Document, load: str) -> dict[str, dict[str, list[float]]]:
+def _short(found: Any) -> Any:
+    """Figures without those of single boots, with more digits than a page can show."""
+    if isinstance(found, dict):
+        return {name: _short(value) for name, value in found.items() if name != "boots"}
+    if isinstance(found, list):
+        return [_short(value) for value in found]
+    return float(f"{found:.9g}") if isinstance(found, float) else found
+
+
+def _ratios(part: Document, load: str) -> dict[str, dict[str, list[float]]]:
     """For each core: the ratios of DONTCACHE and of O_DIRECT to buffered, and DONTCACHE's of the slowest thousandth."""
     ratios: dict[str, dict[str, list[float]]] = {core: {} for core in CORES}
-    for group in (group for group in found["beside"] + found["direct"] if f"{group['scenario']}/{group['place']}" == load):
+    for group in (group for group in part["beside"] if f"{group['scenario']}/{group['place']}" == load):
         for metric, mode, name in ((summary.MAIN, DONTCACHE, DONTCACHE), (summary.MAIN, SCALE, SCALE), (TAIL, DONTCACHE, TAIL)):
             ratio = group["figures"].get(metric, {}).get("ratios", {}).get(mode)
             if ratio and ratio["pairs"] >= PAIRS:
@@ -128,25 +137,25 @@ def collect_load() -> Document:
         found = measured(paths.BUILD / part.folder / "results.json", part.command)
         if found.get("format") != report.FORMAT:
             raise Failure(f"{part.folder} was written by another version of the benchmark; run: {part.command}")
-        ratios = {load: _ratios(found, load) for load in part.loads}
+        setup = {name: value for name, value in found["setup"].items() if name not in ("scenarios", "revisions", "seconds")}
+        figures = {
+            "heading": part.heading,
+            "setup": setup | made_by(setup, part.command),
+            "obtained": found["obtained"],
+            "notes": found["notes"],
+            "summary": _short(found["summary"]),
+            "beside": _short(found["beside"] + found["direct"]),
+        }
+        ratios = {load: _ratios(figures, load) for load in part.loads}
         if missing := [load for load, cores in ratios.items() if not all(DONTCACHE in cores[core] for core in CORES)]:
             raise Failure(f"{part.folder} has no {PAIRS} pairs of {', '.join(missing)} on both cores; run: {part.command}")
-        parts.append(
-            {
-                "heading": part.heading,
-                "setup": made_by(found["setup"], part.command),
-                "obtained": found["obtained"],
-                "tables": found["tables"],
-                "verdicts": found["verdicts"],
-                "loads": [{"load": text, "machine": part.machine, **ratios[load]} for load, text in part.loads.items()],
-            }
-        )
+        parts.append(figures)
     return {"parts": parts}
 
 
 def load_page(document: Document) -> str:
     """load.md."""
-    return pages.render("load.md", obtained=_obtained, **document)
+    return pages.render("load.md", obtained=_obtained, read=report.read, **document)
 
 
 def collect_micro() -> Document:
@@ -179,14 +188,11 @@ def conformance_page(document: Document) -> str:
         [row["promise"], f"`{row['name']}`", *(cell for core in cores for cell in _verdict(row["results"][core]))] for row in rows
     ]
     kept = [f"{name} keeps {sum(row['results'][core]['verdict'] == 'kept' for row in rows)}" for core, name in cores.items()]
-    more = {"header": header, "cells": cells, "kept": kept, "cores": list(cores.values()), "places": where(rows, list(cores))}
-    return pages.render("conformance.md", obtained=_obtained, setup=setup, rows=rows, **more)
-
-
-def where(rows: list[dict[str, Any]], cores: list[str]) -> list[list[str]]:
-    """The places where the rows were tried, the rows, and what was wrong there on each core."""
     told = [(f"`{row['name']}`", [row["results"][core].get("each", {}) for core in cores]) for row in rows]
-    return [[at, row, *(core.get(at, "not run") or "kept" for core in each)] for row, each in told for at in each[-1]]
+    # The places where the rows were tried, the rows, and what was wrong there on each core.
+    places = [[at, row, *(core.get(at, "not run") or "kept" for core in each)] for row, each in told for at in each[-1]]
+    more = {"header": header, "cells": cells, "kept": kept, "cores": list(cores.values()), "places": places}
+    return pages.render("conformance.md", obtained=_obtained, setup=setup, rows=rows, **more)
 
 
 def _verdict(result: dict[str, Any]) -> list[str]:
@@ -218,7 +224,13 @@ def read(name: str, project: Path = paths.PROJECT) -> Document:
 
 def loads(document: Document) -> list[Document]:
     """The loads that the README has."""
-    return [load for part in document["parts"] for load in part["loads"]]
+    return [load for part in document["parts"] for load in loads_of(part)]
+
+
+def loads_of(part: Document) -> list[Document]:
+    """The loads of a part, each with its machine and its ratios."""
+    [known] = (known for known in LOAD if known.heading == part["heading"])
+    return [{"load": text, "machine": known.machine, **_ratios(part, load)} for load, text in known.loads.items()]
 
 
 def cell(load: Document, core: str, name: str) -> str:
@@ -235,7 +247,7 @@ def readme_part(document: Document) -> str:
     header = ("load", "machine", "bandwidth: C", "Rust", "O_DIRECT, Rust", f"{TAIL}: C", "Rust")
     columns = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE), ("c", TAIL), ("rust", TAIL))
     rows = [[load["load"], load["machine"], *(cell(load, *column) for column in columns)] for load in loads(document)]
-    places = ((part["obtained"].split()[0], part["heading"]) for part in document["parts"])
+    places = ((part["setup"]["pairs"], part["heading"]) for part in document["parts"])
     pairs = ", ".join(f"{count} ({heading[0].lower()}{heading[1:]})" for count, heading in places)
     said = (
         f"Divided by buffered writes, with 95 % intervals; pairs of boots: {pairs}; revision {revisions}. A dash: not run,"

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import tables
 from ..steps import write_whole
 from . import boots, pages, plots, table
 from .catalogue import SCALE
 from .contenders import title
 from .results import Measurement
-from .summary import BESIDE, COSTS, Group, SHORT, verdicts
+from .stats import Ratio
+from .summary import BESIDE, Cell, COSTS, FULL, Group, SHORT, verdicts
 
-FORMAT = 5
+FORMAT = 6
 """Of results.json: a number more when a reader of the old one would misread it."""
+
+
+ABOUT = ("scenario", "mode", "place", "drive", "variants")
+"""What a summary says of its group."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def write(folder: Path, report: Report) -> None:
         "setup": report.setup,
         "obtained": report.obtained(),
         "verdicts": [*report.warnings(), *report.said()],
-        "tables": {t.heading: tables.markdown(t.header(), t.rows(), len(t.names())).splitlines() for t in report.tables},
+        "notes": [*report.warnings(), *report.notes],
         "summary": [summary(group) for group in report.groups],
         "beside": [summary(group) for group in report.beside if group.variants[-1] != SCALE],
         "direct": [summary(group) for group in report.beside if group.variants[-1] == SCALE],
@@ -99,5 +103,20 @@ def summary(group: Group) -> dict[str, Any]:
         }
         for name, cell in group.cells.items()
     }
-    about = {name: getattr(group, name) for name in ("scenario", "mode", "place", "drive")}
-    return {**about, "figures": figures}
+    return {**{name: getattr(group, name) for name in ABOUT}, "figures": figures}
+
+
+def group(found: dict[str, Any]) -> Group:
+    """The group of a summary, which may lack the figures of single boots."""
+    metrics = {metric.name: metric for metric in (*FULL, *BESIDE)}
+    cells = {}
+    for name, figures in found["figures"].items():
+        ratios = {variant: Ratio(**ratio) for variant, ratio in figures["ratios"].items()}
+        cells[name] = Cell(metrics[name], {v: figures[v] for v in found["variants"] if v in figures}, {}, ratios)
+    return Group(**{name: found[name] for name in ABOUT}, cells=cells)
+
+
+def read(found: dict[str, Any]) -> Report:
+    """The report of what kept.py keeps of it."""
+    groups, beside = ([group(one) for one in found[name]] for name in ("summary", "beside"))
+    return Report(found["setup"], [], [], groups, beside, found["notes"], boots.Machine())

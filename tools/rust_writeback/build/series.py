@@ -228,20 +228,13 @@ def figures() -> str:
     text: list[str] = []
     for part in kept.read("load")["parts"]:
         text += [textwrap.fill(f"{part['heading']}, revision {part['setup']['revision']}: {part['obtained']}", 72), ""]
-        for load in part["loads"]:
+        for load in kept.loads_of(part):
             text.append(load["load"])
             for core, name in (("c", "C"), ("rust", "Rust")):
                 bandwidth, tail = (kept.cell(load, core, what) for what in (DONTCACHE, kept.TAIL))
                 text.append(f"  {name:4}  bandwidth {bandwidth:18} {kept.TAIL} {tail}".rstrip())
         text.append("")
     return "\n".join(text).rstrip()
-
-
-def author() -> dict[str, str]:
-    """Whose patches these are, for git: the author and the date of our last commit."""
-    said = _git(paths.PROJECT, "log", "-1", "--format=%an%n%ae%n%aI").splitlines()
-    values = dict(zip(("NAME", "EMAIL", "DATE"), said, strict=True))
-    return {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in values.items()}
 
 
 def in_time(files: Sequence[Grown], patches: Sequence[Patch], folder: Path, unifdef: Path, who: Mapping[str, str]) -> None:
@@ -271,7 +264,10 @@ def write(out: Path = OUT) -> list[Path]:
             kernel.prepare()
             subprocess.run(["cc", "-O1", "-o", unifdef, paths.LINUX / "scripts" / "unifdef.c"], check=True)
             files = grow(patches)
-        who = author()
+        # The author and the date of our last commit.
+        said = _git(paths.PROJECT, "log", "-1", "--format=%an%n%ae%n%aI").splitlines()
+        known = dict(zip(("NAME", "EMAIL", "DATE"), said, strict=True))
+        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in known.items()}
         in_time(files, patches, repository, unifdef, who)
         _git(
             repository, "format-patch", "--quiet", "--no-renames", "--no-signature", "--full-index", "--cover-letter",

@@ -68,13 +68,6 @@ Results = dict[str, Result]
 """By the name of the row."""
 
 
-def of_counts(counts: Counts) -> Result:
-    """What came of a row that is many cases."""
-    run = counts.passed + counts.failed
-    figures = "; ".join([f"{counts.passed} of {run}", *counts.problems])
-    return Result(NOT_RUN if not run else BROKEN if counts.failed else KEPT, figures)
-
-
 POWER_CUTS = Row(
     "crash_safe_power_cuts", "crash safe", "The power is cut while writers run: data after a successful fsync must be there"
 )
@@ -149,7 +142,9 @@ def run_rows(
         if setup is not None:
             setup |= {"kernel": boot.kernel, "accelerator": boot.accel, "QEMU": boot.qemu_version}
     if POWER_CUTS in rows:
-        tell(POWER_CUTS.name, of_counts(power_cuts.run(6 if short else 50, core, variant.image)))
+        cuts = power_cuts.run(6 if short else 50, core, variant.image)
+        figures = "; ".join([f"{cuts.passed} of {cuts.passed + cuts.failed}", *cuts.problems])
+        tell(POWER_CUTS.name, Result(BROKEN if cuts.failed else KEPT if cuts.passed else NOT_RUN, figures))
     return results
 
 

@@ -47,10 +47,6 @@ class Mutant:
     whole: bool = False
     """Do the rows need all of their time? They have less as a rule, as in make test."""
 
-    def matches(self, patterns: Sequence[str]) -> bool:
-        """Does its name match a pattern, or that of a row?"""
-        return any(fnmatch.fnmatch(name, pattern) for name in (self.name, *self.rows) for pattern in patterns)
-
     def place(self) -> str:
         """Where its file is in the kernel tree: one of ours, or one of the kernel's."""
         return overlay.read_allowlist().get(self.file, self.file)
@@ -123,7 +119,8 @@ def main(arguments: list[str]) -> int:
     parser = Parser(prog="mutants", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="mutants or rows like walk_* only")
     options = parser.parse_args(arguments)
-    mutants = [mutant for mutant in read() if mutant.matches(options.only or ["*"])]
+    patterns = options.only or ["*"]
+    mutants = [one for one in read() if any(fnmatch.filter([one.name, *one.rows], pattern) for pattern in patterns)]
     if not mutants:
         raise Failure(f"no mutant matches {' '.join(options.only)}; they are in tools/{LIST.name}", 2)
     machine.polite()
