@@ -12,7 +12,6 @@ the one in tools/mutants.toml, or if a mutant does not apply or does not build.
 
 import fnmatch
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
