@@ -144,7 +144,7 @@ def test_two_results_stand_side_by_side(guests: Guests, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "the setups differ: drives: " in printed and "bps=50M (50MiB/s) in B" in printed
     (guests.folder / "bench" / "results.json").write_text(json.dumps(guests.document() | {"format": 2}))
-    with pytest.raises(Failure, match="is of format 2, not 5; make it again"):
+    with pytest.raises(Failure, match="is of format 2, not 6; make it again"):
         compare.main(folders)
 
 
