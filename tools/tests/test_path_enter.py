@@ -84,7 +84,7 @@ def test_ended_while_making_the_root(machine: Machine, number: signal.Signals) -
     wait(lambda: os.path.exists(flag))
     process.send_signal(number)
     process.wait(timeout=20)
-    wait(lambda: subprocess.run(["pgrep", "--full", "sleep 4242"], stdout=-3, check=False).returncode == 1)
+    wait(lambda: subprocess.run(["pgrep", "--full", "sleep 4242"], stdout=subprocess.DEVNULL, check=False).returncode == 1)
     assert process.returncode != 0
     (lock,) = machine.cache.glob("root-*.lock")
     wait(lambda: not subprocess.run(["flock", "--nonblock", lock, "true"], check=False).returncode)

@@ -143,10 +143,10 @@ def write_dontcache(fd: int, offset: int, data: bytes | mmap.mmap) -> None:
 
 
 def is_there(fd: int, offset: int, data: bytes | mmap.mmap) -> bool:
-    """Is this read, as it may be cached and then from the drive?"""
+    """Does a read return this data, as it is cached and then from the drive?"""
     cached = os.pread(fd, len(data), offset) == data[:]
     os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    forget(fd, len(data), offset)
     return cached and os.pread(fd, len(data), offset) == data[:]
 
 

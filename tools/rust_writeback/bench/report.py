@@ -21,7 +21,6 @@ from .summary import BESIDE, Cell, COSTS, FULL, Group, SHORT, verdicts
 FORMAT = 6
 """Of results.json: a number more when a reader of the old one would misread it."""
 
-
 ABOUT = ("scenario", "mode", "place", "drive", "variants")
 """What a summary says of its group."""
 
