@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""overlayfs on xfs, ext4 and tmpfs, btrfs, quotas, xfs with a realtime device, zones, ext4 with encryption, verity; errors"""
+"""overlayfs, btrfs, NFS 3, quotas, xfs with a realtime device, with zones, with DAX behind nfsd, ext4 with encryption, verity"""
 
 import contextlib
 import errno
@@ -14,6 +14,7 @@ from lib.devices import parts
 from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, file_system, forget, mounted, opened, run, start_writeback, sync
 from lib.dontcache import write_dontcache
 from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
+from lib.nfs import serve_by, served
 from lib.row import Verdict, main, of_each, pages_left, quiet_counter
 from lib.walk import NullBlock, SECTOR, sectors
 
@@ -85,7 +86,23 @@ def encrypted(fresh: bool) -> Iterator[Place]:
         yield Place(folder, folder, place.device)
 
 
+def served_with_dontcache(version: int, device: str, mode: str = "rw") -> Format:
+    """A client of nfsd, which writes with DONTCACHE, too."""
+
+    @contextlib.contextmanager
+    def place(fresh: bool) -> Iterator[Place]:
+        with plain("xfs", mode=mode, device=device)(fresh) as behind, served(behind.root, version=version) as root:
+            serve_by("dontcache")
+            # Without DAX, xfs mounts all the same.
+            assert mode in Path("/proc/mounts").read_text()
+            yield Place(root, root, str(root))
+
+    return place
+
+
 FILE_SYSTEMS = {
+    "NFS 3": served_with_dontcache(3, NVME),
+    "NFS, a server on DAX": served_with_dontcache(4, "/dev/pmem0", "dax=always"),
     "btrfs": plain("btrfs"),
     "btrfs, compressed": plain("btrfs", mode="compress-force=zlib"),
     "btrfs, nodatacow": plain("btrfs", mode="nodatacow"),

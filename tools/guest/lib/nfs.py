@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Mounts a folder through the NFS server of the same kernel.
 
-No daemon is needed: this module tells the server what rpc.mountd would tell it. The server is that of the
-network namespace in which this module runs.
+No daemon is needed, but rpcbind for version 3: this module tells the server what rpc.mountd would tell it. The server
+is that of the network namespace in which this module runs.
 """
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import socket
@@ -39,6 +40,8 @@ GIVE_UP_SECONDS = 2
 """What it may take to unmount what no server is behind any more, before umount is killed."""
 
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+DATA_VERSION, TCP, VERSION_3, NO_LOCKS = 6, 0x40, 0x80, 0x200
+"""Of struct nfs_mount_data."""
 
 
 class NoServer(OSError):
@@ -79,8 +82,33 @@ def _mounted(source: str, where: Path, kind: str, options: str = "defaults") -> 
 
 
 @contextlib.contextmanager
-def _client(where: Path, options: str) -> Iterator[None]:
-    _run("mount", "-i", "-t", "nfs4", "-o", options, "127.0.0.1:/", where)
+def _rpcbind() -> Iterator[None]:
+    """A server of version 3 does not start without it."""
+    _run("rpcbind")
+    try:
+        yield
+    finally:
+        _run("pkill", "-x", "rpcbind")
+
+
+def _mount_3(root: Path, where: Path) -> None:
+    """Mount version 3. Its client is given the handle of the root, which it would ask rpc.mountd for."""
+    with open(PROC / "filehandle", "r+b", buffering=0) as file:
+        file.write(f"loopback {root} 64\n".encode())
+        handle = bytes.fromhex(file.read(4096).decode().removeprefix("\\x"))
+    address = struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", 2049, socket.inet_aton("127.0.0.1"))
+    data = struct.pack("=ii32xi32x16s256sii", DATA_VERSION, -1, TCP | VERSION_3 | NO_LOCKS, address, b"127.0.0.1", 0, 0)
+    data += struct.pack("=H64s2xi260x", len(handle), handle, 0)
+    if ctypes.CDLL(None).mount(b"127.0.0.1:/", str(where).encode(), b"nfs", 0, data):
+        raise NoServer(f"{where}: version 3 cannot be mounted")
+
+
+@contextlib.contextmanager
+def _client(root: Path, where: Path, options: str, version: int) -> Iterator[None]:
+    if version == 3:
+        _mount_3(root, where)
+    else:
+        _run("mount", "-i", "-t", "nfs4", "-o", options, "127.0.0.1:/", where)
     try:
         yield
     finally:
@@ -89,14 +117,14 @@ def _client(where: Path, options: str) -> Iterator[None]:
             raise NoServer(f"{where} cannot be unmounted; who has files open there?")
 
 
-def _start(root: Path, largest: int = 0) -> None:
+def _start(root: Path, largest: int = 0, version: int = 4) -> None:
     _tell("auth.unix.ip", "nfsd", "127.0.0.1", NEVER, "loopback")
     _tell("nfsd.export", "loopback", root, NEVER, INSECURE_PORT | NO_SUBTREE_CHECK | HAS_FSID, 0, 0, 0)
     _tell("nfsd.fh", "loopback", FSID_NUM, ROOT, NEVER, root)
     if largest:
         (PROC / "max_block_size").write_text(f"{largest}\n")
     (PROC / "nfsv4gracetime").write_text(f"{GRACE}\n")
-    (PROC / "versions").write_text("-3 +4 +4.2\n")
+    (PROC / "versions").write_text(f"{'+' if version == 3 else '-'}3 +4 +4.2\n")
     (PROC / "portlist").write_text("tcp 2049\n")
     (PROC / "threads").write_text(f"{THREADS}\n")
     deadline = time.monotonic() + 3 * GRACE
@@ -107,12 +135,12 @@ def _start(root: Path, largest: int = 0) -> None:
 
 
 @contextlib.contextmanager
-def _server(root: Path, largest: int) -> Iterator[None]:
+def _server(root: Path, largest: int, version: int) -> Iterator[None]:
     if runs():
         raise NoServer("an NFS server is running already: stop it, for how it reads and writes would be changed")
     try:
         try:
-            _start(root, largest)
+            _start(root, largest, version)
         except OSError as error:
             raise NoServer(f"the server does not start: {error}") from None
         yield
@@ -122,8 +150,10 @@ def _server(root: Path, largest: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def served(root: Path, where: Path = Path("/tmp/nfs"), options: str = "", largest: int = 0) -> Iterator[Path]:
-    """The folder, exported to the loopback interface and mounted again.
+def served(
+    root: Path, where: Path = Path("/tmp/nfs"), options: str = "", largest: int = 0, version: int = 4
+) -> Iterator[Path]:
+    """The folder, exported to the loopback interface and mounted again, by version 4.2 or 3.
 
     largest: bytes that a read or write may have; a kernel with little memory takes few by itself.
     """
@@ -132,7 +162,9 @@ def served(root: Path, where: Path = Path("/tmp/nfs"), options: str = "", larges
     _loopback_up()
     where.mkdir(exist_ok=True)
     all_options = "addr=127.0.0.1,clientaddr=127.0.0.1,vers=4.2" + (f",{options}" if options else "")
-    with _mounted("nfsd", PROC, "nfsd"), _server(root, largest), _client(where, all_options), _kept_as_it_is():
+    daemon = _rpcbind() if version == 3 else contextlib.nullcontext()
+    server, client = _server(root, largest, version), _client(root, where, all_options, version)
+    with _mounted("nfsd", PROC, "nfsd"), daemon, server, client, _kept_as_it_is():
         yield where
 
 

@@ -86,8 +86,11 @@ NATIVE = Variant(
 )
 """User-mode Linux, with drives in its memory."""
 
-STACKS = Variant("stacks", parameters="isolcpus=3 nohz_full=3")
-"""The measured kernel with what people put between a file system and a drive. The last of four CPUs is isolated."""
+STACKS = Variant("stacks", parameters="isolcpus=3 nohz_full=3 memmap=320M!1G")
+"""The measured kernel with what people put between a file system and a drive. The last of four CPUs is isolated.
+
+Some of its memory is /dev/pmem0, a drive for DAX.
+"""
 
 KCSAN_FLAGS = (
     "-fsanitize=thread -fno-optimize-sibling-calls -mllvm -force-attribute=sanitize_thread"

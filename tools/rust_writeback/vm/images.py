@@ -35,7 +35,7 @@ SLOW_FLUSH = paths.BUILD / "bin" / "slow_flush.so"
 
 PACKAGES = """
     bash btrfs-progs coreutils dash diffutils e2fsprogs findutils fio gawk grep gzip hostname iproute2 jq kmod
-    libc-bin liburing2 mawk mount procps python3 sed tar util-linux xfsprogs
+    libc-bin liburing2 mawk mount procps python3 rpcbind sed tar util-linux xfsprogs
 """.split()
 """What commands in the guest may rely on."""
 
