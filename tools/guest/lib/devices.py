@@ -140,6 +140,7 @@ CRYPT = f"crypt aes-xts-plain64 {KEY} 0 {{0}} 0"
 STACKS: dict[str, Device] = {
     "dm-crypt": over(1, CRYPT),
     "dm-crypt without workqueues": over(1, f"{CRYPT} 2 no_read_workqueue no_write_workqueue"),
+    "dm-log-writes": over(2, "log-writes {0} {1}"),
     "dm-snapshot": over(2, "snapshot {0} {1} N 8"),
     "raid1": over(2, "raid raid1 2 0 nosync 2 - {0} - {1}"),
     "raid0": over(2, "raid raid0 1 128 2 - {0} - {1}", 2 * DISK_MIB),
