@@ -285,7 +285,8 @@ def trace(*events: str) -> Iterator[Callable[[], list[str]]]:
 @contextlib.contextmanager
 def setting(file: Path, value: object) -> Iterator[None]:
     """The file has this value while the body runs."""
-    before = file.read_text()
+    # A choice shows all its values, and the one that is set in brackets.
+    before = (text := file.read_text()).partition("[")[2].partition("]")[0] or text
     try:
         file.write_text(str(value))
         yield

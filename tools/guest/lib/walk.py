@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Self
 
 from lib import ktap
-from lib.dontcache import KIB, MIB, MOUNT, NVME, PAGE, cached_pages, call, punch_hole, run
+from lib.dontcache import KIB, MIB, MOUNT, NVME, PAGE, cached_pages, call, punch_hole, run, setting
 
 SECTOR = 512
 SEED = 73
@@ -86,8 +86,8 @@ class Store:
     def __init__(self, block: int, option: str, disk: NullBlock | None) -> None:
         self.block, self.option, self.disk = block, option, disk
         self.device, self.mib = disk.device if disk else NVME, 48
-        # data=journal keeps to small folios.
-        self.large = option != "data=journal"
+        # data=journal keeps to small folios, as all of PREEMPT_RT does.
+        self.large = option != "data=journal" and THP.exists()
 
     def __enter__(self) -> Self:
         if self.option:
@@ -332,10 +332,6 @@ def on_drives(mib: int, *functions: Callable[[Store], None]) -> list[Case]:
 
 def main(suite: str, cases: Sequence[Case]) -> None:
     """Runs the cases with huge pages wherever the kernel likes, on a drive full of stale data."""
-    before = THP.read_text().partition("[")[2].partition("]")[0]
-    THP.write_text("always")
-    fill_stale(NVME, 48)
-    try:
+    with setting(THP, "always") if THP.exists() else contextlib.nullcontext():
+        fill_stale(NVME, 48)
         ktap.main(suite, cases)
-    finally:
-        THP.write_text(before)

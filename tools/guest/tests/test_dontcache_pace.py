@@ -13,7 +13,7 @@ from pathlib import Path
 from lib import ktap
 from lib.devices import CPU1, TIMER, null_block, null_timer
 from lib.dontcache import MIB, PAGE, cached_pages, core, counter, file_system, flusher_held, forget, held, in_child, left_of
-from lib.dontcache import never_periodic, numbers_of, opened, trace, until, write_dontcache, write_pieces
+from lib.dontcache import never_periodic, numbers_of, opened, sanitizer, trace, until, write_dontcache, write_pieces
 
 REQUEST = 512 << 10
 """What the test drive takes at once."""
@@ -43,6 +43,8 @@ def nothing_counted() -> None:
 def a_writer_makes_large_requests() -> None:
     """No round is followed by one for the few pages that came while it ran."""
     needs_rust()
+    if sanitizer() == "rt":
+        raise ktap.Skip("with small folios a round ends within a request")
     size = 64 * MIB
     with file_system("xfs") as root, opened(root / "file") as fd:
         os.ftruncate(fd, size)

@@ -50,22 +50,22 @@ def _command(main: Callable[[list[str]], int], *arguments: str) -> Counts:
 
 BENCH = paths.BUILD / "bench-test"
 
-RT_ROWS = (
-    "bounded_wait_busy_cpu",
-    "complete_drop_devices",
-    "complete_drop_writers",
-    "exact_counter_errors",
-    "exact_counter_races",
-    "no_lost_kick_no_periodic",
+NOT_ON_RT = (
+    # PREEMPT_RT has no large folios.
+    *("complete_drop_formats", "exact_counter_split", "no_oops_collapse"),
+    # They keep a CPU busy as a real-time task, and threads of RCU need that CPU there.
+    *("exact_counter_domain", "no_lost_kick_domain"),
+    # They want the speed of a kernel without debugging.
+    *("only_its_share_gathered", "only_its_share_turn"),
 )
-"""What needs neither large folios, which PREEMPT_RT does not have, nor the speed of a kernel without debugging."""
+"""The rows that cannot run there."""
 
 
 def sanitized(variant: Variant, names: Sequence[str] = ()) -> list[Stage]:
     """On the kernel of a sanitizer, all guest tests or these. On PREEMPT_RT bios end in threads, and locks sleep."""
     if variant.name == "rt":
-        there = on_kernel(variant, " with rt", RT_ROWS, ("dontcache_group",))
-        return [("KUnit on PREEMPT_RT", lambda: kunit.run(kunit.RT)), *there]
+        rows = [row.name for row in conformance.find_rows((), variant, short=True) if row.name not in NOT_ON_RT]
+        return [("KUnit on PREEMPT_RT", lambda: kunit.run(kunit.RT)), *on_kernel(variant, " with rt", rows, names)]
     return on_kernel(variant, f" with {variant.name}", ("exact_counter_*",), names, CORES)
 
 
