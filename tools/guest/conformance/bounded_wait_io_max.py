@@ -27,10 +27,6 @@ def write(path: Path, flags: int) -> None:
         os.fsync(fd)
 
 
-def write_limited(group: Path, path: Path, flags: int) -> None:
-    in_cgroup(group, partial(write, path, flags))
-
-
 def sync_often(path: Path, note: Path) -> None:
     """Notes the median of the seconds that an fsync of a page takes."""
     took = []
@@ -48,7 +44,7 @@ def beside(root: Path, flags: int) -> float:
     note = Path("/tmp/seconds")
     with cgroup("limited") as limited, cgroup("other") as other:
         (limited / "io.max").write_text(f"{numbers_of()} wbps={LIMIT}")
-        writer = forked(partial(write_limited, limited, root / "file", flags))
+        writer = forked(lambda: in_cgroup(limited, partial(write, root / "file", flags)))
         with opened(root / "file") as fd:
             tried(waited(lambda: cachestat(fd).writeback > 0, PATIENCE) is not None, "writes of the limited cgroup")
         in_cgroup(other, partial(sync_often, root / "log", note))

@@ -13,18 +13,14 @@ HUGE = 2 * MIB
 MADV_COLLAPSE = 25
 
 
-def mapped_huge() -> int:
-    """KiB of files that this process has mapped by whole huge pages."""
-    return sum(map(int, re.findall(r"^FilePmdMapped: +(\d+) kB", Path("/proc/self/smaps").read_text(), re.M)))
-
-
 def collapse(kind: str) -> Verdict:
     with file_system(kind) as root, opened(root / "file") as fd:
         with held():
             write_dontcache(fd, 0, pattern(0, HUGE))
             with mmap.mmap(fd, HUGE, mmap.MAP_SHARED) as view:
                 view.madvise(MADV_COLLAPSE)
-                mapped, dirty, counted = mapped_huge(), left_of(fd), counter()
+                mapped = sum(map(int, re.findall(r"^FilePmdMapped: +(\d+) kB", Path("/proc/self/smaps").read_text(), re.M)))
+                dirty, counted = left_of(fd), counter()
                 os.fsync(fd)
                 synced = pages_left(fd, HUGE, 1)
                 same = view[:] == pattern(0, HUGE)

@@ -38,8 +38,8 @@ class Place(NamedTuple):
     below: Path
     device: str
     reads: int = 1
-    """How many it takes until nothing stays. A read passes over a folio that is still locked. On btrfs a folio is up to
-    date before it is unlocked, so one read of a hundred leaves a page, with either core. The next read drops it."""
+    """How many it takes until nothing stays. A read passes over a folio that is still locked. On btrfs and NFS a folio is up
+    to date before it is unlocked, so one read of a hundred leaves a page, with either core. The next read drops it."""
 
 
 def can(function: str, *arguments: int) -> bool:

@@ -50,15 +50,12 @@ def _command(main: Callable[[list[str]], int], *arguments: str) -> Counts:
 
 BENCH = paths.BUILD / "bench-test"
 
-NOT_ON_RT = (
-    # PREEMPT_RT has no large folios.
-    *("complete_drop_formats", "exact_counter_split", "no_oops_collapse"),
-    # They keep a CPU busy as a real-time task, and threads of RCU need that CPU there.
-    *("exact_counter_domain", "no_lost_kick_domain"),
-    # They want the speed of a kernel without debugging.
-    *("only_its_share_gathered", "only_its_share_turn"),
-)
-"""The rows that cannot run there."""
+NOT_ON_RT = """
+    complete_drop_formats exact_counter_split no_oops_collapse
+    exact_counter_domain no_lost_kick_domain
+    only_its_share_gathered only_its_share_turn
+""".split()
+"""Rows that need large folios; whose real-time task keeps RCU from a CPU; that need a kernel without debugging."""
 
 
 def sanitized(variant: Variant, names: Sequence[str] = ()) -> list[Stage]:
