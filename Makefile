@@ -85,7 +85,7 @@ vm:
 ## test: everything that CI runs; 40 to 90 minutes
 ## nightly: the rest: sanitizers, PREEMPT_RT, arm64, eight CPUs, all promises; hours
 ## test SANITIZE=NAME: guest tests, rows with kasan, kcsan, kmemleak, lockdep, ubsan; 17 minutes
-## test RT=1: KUnit, guest tests and promises on PREEMPT_RT with lockdep; 35 minutes
+## test RT=1: KUnit, guest tests and promises on PREEMPT_RT with lockdep; an hour
 ## test ARCH=arm64: KUnit, guest tests and promises on an emulated arm64; 52 minutes
 test:
 	@tools/enter --install python3 -m rust_writeback $@ $(call option,SANITIZE,sanitize) $(call option,RT,rt) $(PLATFORM)

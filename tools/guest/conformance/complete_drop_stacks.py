@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""dm-crypt with and without workqueues, dm-thin, dm-snapshot, raid0, raid1, raid10, raid5 and loop, bare and with file systems"""
+"""dm-crypt with and without workqueues, dm-log-writes, dm-thin, dm-snapshot, raid0, 1, 10, 5, loop, bare and with file systems"""
 
 from lib.devices import STACKS, loop
 from lib.formats import drop_on

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An NFS server writes with DONTCACHE to a file that has no page cache (DAX): it asks its file system only"""
+"""An NFS server writes with DONTCACHE to a file without a page cache (DAX), whose inode may have no wb"""
 
 import os
 from pathlib import Path

@@ -44,7 +44,7 @@ def a_writer_makes_large_requests() -> None:
     """No round is followed by one for the few pages that came while it ran."""
     needs_rust()
     if sanitizer() == "rt":
-        raise ktap.Skip("with small folios a round ends within a request")
+        raise ktap.Skip("requests are smaller without large folios")
     size = 64 * MIB
     with file_system("xfs") as root, opened(root / "file") as fd:
         os.ftruncate(fd, size)
