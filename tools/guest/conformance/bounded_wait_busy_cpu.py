@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lib.dontcache import KIB, NVME, RWF_DONTCACHE, file_system, forked, opened, write_pieces
+from lib.dontcache import KIB, NVME, RWF_DONTCACHE, file_system, forked, opened, setting, write_pieces
 from lib.row import Verdict, main
 
 WRITES = 100
@@ -85,12 +85,19 @@ def longest_waits(fd: int) -> tuple[float, float]:
 
 
 def busy_cpu() -> Verdict:
-    """A real-time and an ordinary task have the CPU that the interrupts come to."""
+    """A real-time and an ordinary task have the CPU that the interrupts come to. The worker has one other CPU.
+
+    With more, the guest has more busy CPUs than a small host, and a CPU that wakes waits for the host: DONTCACHE wakes
+    one more than buffered writes do, for the worker.
+    """
     cpu, everywhere = interrupt_cpu(), os.sched_getaffinity(0)
-    with file_system("xfs") as root, opened(root / "file") as fd:
+    other = min(everywhere - {cpu})
+    with file_system("xfs") as root, opened(root / "file") as fd, contextlib.ExitStack() as offline:
+        for number in everywhere - {cpu, other}:
+            offline.enter_context(setting(Path(f"/sys/devices/system/cpu/cpu{number}/online"), 0))
         os.pwrite(fd, bytes(2 * WRITES * SIZE), 0)
         os.fsync(fd)
-        os.sched_setaffinity(0, everywhere - {cpu})
+        os.sched_setaffinity(0, {other})
         with busy(cpu, real_time=False), busy(cpu, real_time=True):
             rounds = [longest_waits(fd) for _ in range(ROUNDS)]
     dontcache, buffered = (statistics.median(waits) for waits in zip(*rounds, strict=True))
