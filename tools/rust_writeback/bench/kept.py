@@ -20,7 +20,7 @@ from ..check import lines
 from ..errors import Failure, Parser
 from ..steps import write_whole
 from ..tables import markdown
-from . import micro, overwrite, pages, plots, price_page, report, summary
+from . import micro, overwrite, pages, plots, price_page, report, summary, transfers
 from .catalogue import SCALE
 from .contenders import CORE_NAMES, CORES
 from .stats import Ratio
@@ -205,13 +205,14 @@ COLLECTED: dict[str, Callable[[], Document]] = {
     "micro": collect_micro,
     "conformance": collect_conformance,
 }
-"""The pages whose figures make results takes; make price writes its own."""
+"""The pages whose figures make results takes; make price writes its own, with CPUS=... too."""
 
 PAGES: dict[str, Callable[[Document], str]] = {
     "load": load_page,
     "micro": micro_page,
     "conformance": conformance_page,
     "price": price_page.page,
+    "transfers": transfers.page,
 }
 """What renders each page."""
 

@@ -23,19 +23,17 @@ from ..build import kernel
 from ..build.variants import MEASURED
 from ..errors import Failure
 from ..progress import Bar
-from ..steps import only_one, write_whole
+from ..steps import only_one
 from ..tables import markdown, show
 from ..vm import emulated, images, machine
 from ..vm.options import CORES
 from . import boots, pages, price, stats
 from .contenders import title
 
-PAGE = paths.TOOLS / "results" / "transfers.md"
 CPUS = (2, 4, 8)
 MIB = 1 << 20
-FORMAT = 2
-"""Figures of another one are not rendered."""
 MOST = 15
+"""Functions of a place."""
 PLACES = {"separate": "a file each, xfs", "one": "one file, xfs", "device": "block device"}
 MODES = {"buffered": "buffered", "early": "buffered, early", "dontcache": "DONTCACHE"}
 """Early is buffered, too, but the flusher writes beside the writers, as it does for DONTCACHE."""
@@ -48,8 +46,6 @@ MEMORY = "1700M"
 HOT = 0.5
 """Handovers per write from which on a line counts as written by several CPUs once per write. With two writers that
 alternate at random a line that each write modifies is handed over at every second write."""
-SMALLEST = 0.005
-"""Transfers per write from which on a function is kept."""
 
 SKIPPED = (
     *("rep_movs_alternative", "rep_stos_alternative", "memcpy*", "__memcpy", "memmove*", "__memmove"),
@@ -123,12 +119,6 @@ def accept(core: str, said: Sequence[str], counted: Sequence[Region]) -> Runs:
     return found
 
 
-def prove(result: emulated.VmResult) -> None:
-    """Refuse an accelerator that the plugin cannot count with."""
-    if result.accel != "tcg" or "tcg,thread=multi" not in result.qemu_command:
-        raise Failure(f"the accelerator was {result.accel}, not tcg with a thread for each CPU; nothing is reported")
-
-
 def run_core(core: str, cpus: int, folder: Path, bar: Bar) -> tuple[Runs, emulated.VmResult]:
     """Boot one core of the kernel in the folder, and run the loads."""
     plan: dict[str, Any] = {"cpus": cpus, "size": SIZE, "bytes": BYTES // cpus, "repetitions": REPETITIONS + 1}
@@ -150,13 +140,13 @@ def run_core(core: str, cpus: int, folder: Path, bar: Bar) -> tuple[Runs, emulat
     command = ["python3", "-B", "/share/transfers.py", json.dumps(plan)]
     result = emulated.run(options, command, stream, again=stream.restart)
     price.check(core, result)
-    prove(result)
     with counts.open() as text:
         return accept(core, stream.data.decode().splitlines(), list(regions(text))), result
 
 
 def describe(runs: Runs) -> dict[str, Any]:
-    """All figures of a core, per write: of each load, and of the functions in each mode."""
+    """Figures of a core, per write: of each load; and in each mode, of the functions with the most transfers more with
+    DONTCACHE than when buffered writes are written as early."""
     names = {name for part in runs.values() for run in part for name in run.transfers}
     called = price.demangled(sorted(name for name in names if name.startswith("_R")))
     found: dict[str, Any] = {}
@@ -168,12 +158,13 @@ def describe(runs: Runs) -> dict[str, Any]:
             name: [[of_mode[name] / WRITES / REPETITIONS for of_mode in figure] for figure in (transfers, handovers)]
             for name in sorted({name for of_mode in transfers for name in of_mode})
         }
+        most = sorted(rates, key=lambda name: rates[name][0][1] - rates[name][0][2])[:MOST]
         found[place] = {
             "loads": {
                 mode: {"transfers": [run.transfers.total() / WRITES for run in part], "hot": [run.hot for run in part]}
                 for mode, part in zip(MODES, parts, strict=True)
             },
-            "functions": {called.get(name, name): each for name, each in rates.items() if max(each[0]) >= SMALLEST},
+            "functions": {called.get(name, name): rates[name] for name in most},
         }
     return found
 
@@ -202,26 +193,24 @@ def _totals(document: Mapping[str, Any]) -> str:
 
 
 def _functions(document: Mapping[str, Any], place: str) -> str:
-    """Those with the most transfers more with DONTCACHE than when buffered writes are written as early."""
     rows = []
     for name, (transfers, handovers) in document["cores"]["rust"][place]["functions"].items():
-        more = transfers[2] - transfers[1]
-        figures = [*(f"{rate:.2f}" for rate in transfers), f"{more:+.2f}", *(f"{rate:.2f}" for rate in handovers[1:])]
-        rows.append((-more, [f"`{name}`", *figures]))
-    titles = ["function", *MODES.values(), "DONTCACHE - early", "handovers, early", "handovers, DONTCACHE"]
-    return markdown(titles, [row for _, row in sorted(rows)[:MOST]])
+        rates = [f"{rate:.2f}" for rate in transfers]
+        rows.append([f"`{name}`", *rates, f"{transfers[2] - transfers[1]:+.2f}", *(f"{rate:.2f}" for rate in handovers[1:])])
+    return markdown(["function", *MODES.values(), "DONTCACHE - early", "handovers, early", "handovers, DONTCACHE"], rows)
 
 
-def page(documents: Sequence[Mapping[str, Any]]) -> str:
-    """The committed page."""
-    setup = documents[-1]["setup"]
-    return pages.render(
-        "transfers.md", setup=setup, documents=documents, places=PLACES, totals=_totals, functions=_functions
-    )
+def page(document: Mapping[str, Any]) -> str:
+    """transfers.md."""
+    runs = document["runs"]
+    setup = runs[-1]["setup"]
+    return pages.render("transfers.md", setup=setup, documents=runs, places=PLACES, totals=_totals, functions=_functions)
 
 
 def main(cpus: int) -> int:
-    """Count on both cores, print, write build/price/transfers-CPUS.json and the committed page."""
+    """Count on both cores, print, and put the figures in the place of those with as many CPUs."""
+    from . import kept  # which needs what is rendered here
+
     if cpus not in CPUS:
         raise Failure("CPUS is the number of CPUs of the guest; give 2, 4 or 8", 2)
     machine.polite()
@@ -243,10 +232,8 @@ def main(cpus: int) -> int:
                 cores[core] = describe(runs)
     setup: dict[str, Any] = boots.setup(f"make price CPUS={cpus}", result)
     setup |= {"cpus": cpus, "size": SIZE, "bytes": BYTES, "repetitions": REPETITIONS, "hot": HOT, "skipped": SKIPPED}
-    document = {"format": FORMAT, "unit": "transfers of cache lines per write", "setup": setup, "cores": cores}
-    files = {count: paths.BUILD / "price" / f"transfers-{count}.json" for count in CPUS}
-    write_whole(files[cpus], json.dumps(document, indent=1) + "\n")
-    show(page([document]))
-    found = [json.loads(file.read_text()) for file in files.values() if file.exists()]
-    write_whole(PAGE, page([one for one in found if one["format"] == FORMAT]))
+    run = {"setup": setup, "cores": cores}
+    show(page({"runs": [run]}))
+    runs = {one["setup"]["cpus"]: one for one in kept.read("transfers")["runs"]} | {cpus: run}
+    kept.publish({"transfers": {"unit": "transfers of cache lines per write", "runs": [runs[n] for n in sorted(runs)]}})
     return 0
