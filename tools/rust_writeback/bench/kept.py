@@ -252,7 +252,7 @@ def readme_part(document: Document) -> str:
     pairs = ", ".join(f"{count} ({heading[0].lower()}{heading[1:]})" for count, heading in places)
     said = (
         f"Divided by buffered writes, with 95 % intervals; pairs of boots: {pairs}; revision {revisions}. A dash: not run,"
-        " or too few requests. Inconclusive: an interval that contains 1 and ends at more than twice its start."
+        " or too few requests. Inconclusive: an interval that ends at more than twice its start."
     )
     return f"{textwrap.fill(said, 120)}\n\n{markdown(header, rows, 2)}\n"
 

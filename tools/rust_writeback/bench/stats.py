@@ -39,10 +39,9 @@ class Ratio:
         return not self.low <= 1 <= self.high
 
     def __str__(self) -> str:
-        if not self.shown and self.high > WIDE * self.low:
-            return "inconclusive"
         digits = 3 if self.high - self.low < FINE else 2
-        return f"{self.estimate:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
+        estimate = "inconclusive" if self.high > WIDE * self.low else f"{self.estimate:.{digits}f}"
+        return f"{estimate} ({self.low:.{digits}f}-{self.high:.{digits}f})"
 
 
 def paired(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
