@@ -39,7 +39,7 @@ TAIL = "p99.9"
 
 @dataclass(frozen=True)
 class Part:
-    """A section of load.md, with the loads that the README has, too."""
+    """A section of load.md, with its loads that the README has, too."""
 
     heading: str
     folder: str
@@ -75,6 +75,14 @@ LOAD = (
             "memory/xfs": "1 MiB in a row, most memory in use",
             "random/xfs": "random 4 KiB",
         },
+    ),
+    Part(
+        "Several writers, and the block device itself, on the native machine",
+        "several",
+        "make bench NATIVE=1 ARGS='--only writers-*/xfs --only competing/xfs --only device-read --only depth-1/device"
+        " --pairs 16 --report build/several'",
+        "native",
+        {},
     ),
 )
 
@@ -244,11 +252,12 @@ def cell(load: Document, core: str, name: str) -> str:
 
 def readme_part(document: Document) -> str:
     """What stands between the marks of the README."""
-    revisions = ", ".join(dict.fromkeys(part["setup"]["revision"] for part in document["parts"]))
+    parts = [part for part in document["parts"] if loads_of(part)]
+    revisions = ", ".join(dict.fromkeys(part["setup"]["revision"] for part in parts))
     header = ("load", "machine", "bandwidth: C", "Rust", "O_DIRECT, Rust", f"{TAIL}: C", "Rust")
     columns = (("c", DONTCACHE), ("rust", DONTCACHE), ("rust", SCALE), ("c", TAIL), ("rust", TAIL))
     rows = [[load["load"], load["machine"], *(cell(load, *column) for column in columns)] for load in loads(document)]
-    places = ((part["setup"]["pairs"], part["heading"]) for part in document["parts"])
+    places = ((part["setup"]["pairs"], part["heading"]) for part in parts)
     pairs = ", ".join(f"{count} ({heading[0].lower()}{heading[1:]})" for count, heading in places)
     said = (
         f"Divided by buffered writes, with 95 % intervals; pairs of boots: {pairs}; revision {revisions}. A dash: not run,"
