@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib.devices import parts
-from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, file_system, forget, mounted, opened, run, start_writeback, sync
+from lib.dontcache import KIB, MIB, MKFS, NVME, RWF_DONTCACHE, file_system, mounted, opened, run, start_writeback, sync
 from lib.dontcache import write_dontcache
-from lib.formats import SECONDS, Format, Place, plain, wrong_with_all
+from lib.formats import SECONDS, Format, Place, Steps, plain, wrong_with, wrong_with_all
 from lib.nfs import serve_by, served
 from lib.row import Verdict, main, of_each, pages_left, quiet_counter
 from lib.walk import NullBlock, SECTOR, sectors
@@ -120,22 +120,13 @@ def large_folios() -> str:
     return f"they wait for {1000 * min(waits):.0f} ms" if min(waits) > 0.045 else ""
 
 
-def verity() -> str:
-    """Reads of a file whose data is checked against hashes."""
-    data = os.urandom(MIB)
-    with plain("ext4", "-O", "verity")(True) as place:
-        path = place.root / "file"
-        with opened(path) as fd:
-            write_dontcache(fd, 0, data)
-        with opened(path, os.O_RDONLY) as fd:
-            # struct fsverity_enable_arg: SHA-256 of blocks of 4 KiB.
-            fcntl.ioctl(fd, ENABLE_VERITY, struct.pack("<III116x", 1, 1, 4 * KIB))
-            forget(fd, MIB)
-            got = bytearray(MIB)
-            assert os.preadv(fd, [got], 0, RWF_DONTCACHE) == MIB
-            assert got == data
-            left = pages_left(fd, MIB, SECONDS)
-    return f"{left} pages left by a read" if left else ""
+def verified(steps: Steps) -> None:
+    """One of the files is checked against hashes when it is read, and cannot be written any more."""
+    steps.all()
+    with opened(steps.place.root / "file", os.O_RDONLY) as fd:
+        # struct fsverity_enable_arg: SHA-256 of blocks of 4 KiB.
+        fcntl.ioctl(fd, ENABLE_VERITY, struct.pack("<III116x", 1, 1, 4 * KIB))
+    steps.read("of a file with verity", "file", 64 * KIB)
 
 
 def refusal() -> str:
@@ -171,7 +162,8 @@ def error(kind: str) -> str:
 
 
 def file_systems() -> Verdict:
-    last = {"btrfs, large folios": large_folios(), "ext4 with verity": verity(), "overlay on tmpfs, which refuses": refusal()}
+    last = {"btrfs, large folios": large_folios(), "overlay on tmpfs, which refuses": refusal()}
+    last["ext4 with verity"] = wrong_with(plain("ext4", "-O", "verity"), verified)
     errors = {"btrfs, a drive that fails": error("btrfs"), "overlay, a drive that fails": error("xfs")}
     return of_each(wrong_with_all(FILE_SYSTEMS) | realtime() | last | errors)
 

@@ -109,7 +109,7 @@ class Steps:
         """Read the file from the drive, in such pieces; no page may stay."""
         content = self.contents[name]
         got = bytearray(len(content))
-        with opened(self.place.root / name) as fd, opened(self.place.below / name, os.O_RDONLY) as below:
+        with opened(self.place.root / name, os.O_RDONLY) as fd, opened(self.place.below / name, os.O_RDONLY) as below:
             forget(below, len(content))
             for _ in range(self.place.reads):
                 for offset in range(0, len(got), piece):
