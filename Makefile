@@ -104,7 +104,7 @@ mutants:
 # Measurements:
 ## price: kernel instructions per MiB until it is durable, C beside Rust; 9 minutes
 ## price A=CELL B=CELL: functions that differ most between two cells of the last one; a second
-## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs; minutes
+## price CPUS=4: cache lines that move between 2, 4 or 8 CPUs; 3 to 11 minutes
 price:
 	@tools/enter python3 -m rust_writeback $@ $(call option,CPUS,cpus) $(call option,A,a) $(call option,B,b)
 
