@@ -119,6 +119,12 @@ def accept(core: str, said: Sequence[str], counted: Sequence[Region]) -> Runs:
     return found
 
 
+def prove(result: emulated.VmResult) -> None:
+    """Refuse an accelerator that the plugin cannot count with."""
+    if result.accel != "tcg" or "tcg,thread=multi" not in result.qemu_command:
+        raise Failure(f"the accelerator was {result.accel}, not tcg with a thread for each CPU; nothing is reported")
+
+
 def run_core(core: str, cpus: int, folder: Path, bar: Bar) -> tuple[Runs, emulated.VmResult]:
     """Boot one core of the kernel in the folder, and run the loads."""
     plan: dict[str, Any] = {"cpus": cpus, "size": SIZE, "bytes": BYTES // cpus, "repetitions": REPETITIONS + 1}
@@ -140,6 +146,7 @@ def run_core(core: str, cpus: int, folder: Path, bar: Bar) -> tuple[Runs, emulat
     command = ["python3", "-B", "/share/transfers.py", json.dumps(plan)]
     result = emulated.run(options, command, stream, again=stream.restart)
     price.check(core, result)
+    prove(result)
     with counts.open() as text:
         return accept(core, stream.data.decode().splitlines(), list(regions(text))), result
 
